@@ -65,6 +65,7 @@ setup(
         "tensorboard>=2.20,<3",  # tensorflow 2.21 no longer brings it
         "numpy>=2.0,<3",
         "scipy>=1.13,<2",
+        "pandas>=2.2,<4",  # the table of measurements of a figure
         "gymnasium[classic-control]>=1.1,<2",  # classic-control: pygame, which draws CartPole for `play`
         "ale-py>=0.11,<1",
         "cloudpickle>=3",

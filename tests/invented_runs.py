@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.runs.curve import CURVE_POINTS, write_curve
 from ga3c_tf.runs.log import METRIC_COLUMNS
@@ -130,52 +131,36 @@ def made(folder, name, games=(), seeds=0, budget="quick"):
     return folder.results(FIGURES[name], budget)
 
 
-class Drawn:
-    """Results of finished runs on one machine, whose numbers are drawn instead of measured."""
+def drawn(specs, number, budget="quick", **facts):
+    """Results of finished runs on one machine, whose numbers are drawn instead of measured.
 
-    ended = True
+    Args:
+        specs: of the runs.
+        number: the values of a specification, by metric.
+        budget: budget of the runs.
+        facts: other attributes of the runs.
+    """
+    usual = {
+        "finished": True,
+        "diverged": False,
+        "ended": True,
+        "on_gpu": True,
+        "machine": "an abacus",
+        "sessions": [SESSION],
+        "calibrations": [],
+        "started_s": 0.0,
+        "result": {"status": "finished"},
+        "adjustment": {"time_s": range(1000)},
+    }
+    runs = [SimpleNamespace(spec=spec, **{**usual, **facts}) for spec in specs]
+    records = [
+        SimpleNamespace(run_id=spec.id, game=spec.game, metric=metric, value=value, status="measured")
+        for spec in specs
+        for metric, value in number(spec).items()
+    ]
+    return Results(budget, "", [], runs, records)
 
-    def __init__(self, specs, number):
-        """Draw the numbers of these runs.
 
-        Args:
-            specs: of the runs.
-            number: the value of a specification and a metric, None where it has none. It is drawn once.
-        """
-        self.runs = [
-            SimpleNamespace(
-                spec=spec,
-                finished=True,
-                diverged=False,
-                ended=True,
-                on_gpu=True,
-                hardware="an abacus",
-                machine="an abacus",
-                sessions=[SESSION],
-                calibrations=[],
-                started_s=0.0,
-                result={},
-                adjustment={"time_s": range(1000)},
-            )
-            for spec in specs
-        ]
-        self._number = number
-        self._drawn = {}
-
-    def value(self, run, metric):
-        key = id(run), metric
-        if key not in self._drawn:
-            self._drawn[key] = self._number(run.spec, metric)
-        return self._drawn[key]
-
-    def values(self, metric, runs):
-        return [value for run in runs if (value := self.value(run, metric)) is not None]
-
-    def score(self, run, metric, random=None):
-        return self.value(run, metric)  # none of them diverged
-
-    def scores(self, metric, runs, random=None):
-        return self.values(metric, runs)
-
-    def papers(self, table, **cells):
-        return None
+def verdicts_of(name, results):
+    """The verdict of each claim of a figure, by its key."""
+    return {claim.key: claim.finding for claim in FIGURES[name].verdicts(results)}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
@@ -108,6 +110,42 @@ def handles(axes) -> dict:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             by_label.setdefault(label, handle)
     return by_label
+
+
+def marks(
+    axis,
+    groups: Mapping[str, Mapping[str, Sequence[float]]],
+    colors: Sequence[str],
+    markers: Sequence[str],
+    apart: float = 0.0,
+    named: bool = False,
+) -> None:
+    """Draw the mean of the seeds as a mark and their range as a line, by name of a mark and by place.
+
+    Args:
+        axis: the axis.
+        groups: values of the seeds, by name and by place; a place without values has no mark.
+        colors, markers: color and marker of each name.
+        apart: distance between the marks of a place, where two places are 1 apart.
+        named: whether each mean is written beside its mark.
+    """
+    places = list(dict.fromkeys(place for values in groups.values() for place in values))
+    for number, (name, by_place) in enumerate(groups.items()):
+        color = colors[number % len(colors)]
+        for place, values in by_place.items():
+            if not len(values):
+                continue
+            x = places.index(place) + apart * (number - (len(groups) - 1) / 2)
+            mean = float(np.mean(values))
+            axis.vlines(x, min(values), max(values), color=color, linewidth=0.8)
+            axis.plot(x, mean, markers[number % len(markers)], color=color, label=name)
+            if named:
+                text = short_number(float(f"{mean:.2g}"))
+                axis.annotate(
+                    text, (x, max(values)), (0, 3), textcoords="offset points", ha="center", fontsize=5
+                )
+    axis.set_xticks(range(len(places)), [place.replace("large stride", "large,\nstride") for place in places])
+    axis.set_xlim(-0.6, len(places) - 0.4)
 
 
 def short_number(value: float) -> str:

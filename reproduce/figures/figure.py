@@ -82,7 +82,7 @@ class Table(NamedTuple):
 
 def mean_of(metric: str, **where: Any) -> Cell:
     """Return a cell with the mean of a metric, its interval and the number of seeds."""
-    return lambda part: mean_ci(part.select(**where).list(metric))
+    return lambda part: mean_ci(part.select(**where).numbers(metric))
 
 
 def unfinished(part: Measurements) -> str:
@@ -124,6 +124,7 @@ class Figure:
         added: returns the runs of added seeds for one of these games, which belong to the default runs.
         beside: name of a figure whose records at the same budget are shown beside the results.
         words: values that the template of the figure's page uses.
+        looks: numbers of seeds at which the claims are judged, planned before the runs; empty for one look.
     """
 
     name: str
@@ -149,6 +150,7 @@ class Figure:
     added: Callable[[str], list[RunSpec]] = lambda game: []
     beside: str = ""
     words: Mapping[str, Any] = field(default_factory=dict)
+    looks: Sequence[int] = ()
 
     def all_specs(self, budget: str, seeds: int | None = None, games: Sequence[str] = ()) -> list[RunSpec]:
         """Return the runs at a budget, seed by seed, and those of a seed by their turns.
@@ -246,7 +248,7 @@ class Figure:
         claims = []
         for game, part in self.parts(results).items():
             several = len({run.spec.game for run in results.runs}) > 1
-            for claim in observed(judged(self.claims(part)), results.reviews):
+            for claim in observed(judged(self.claims(part), max(1, len(self.looks))), results.reviews):
                 name = f"{game}: {claim.text}" if game and several else claim.text
                 claims.append(dataclasses.replace(claim, text=name, game=claim.game or game * several))
         return claims

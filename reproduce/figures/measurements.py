@@ -118,10 +118,9 @@ class Measurements:
         groups = self.values[self.values["metric"] == metric].groupby(list(by), sort=False)["value"]
         return groups.mean()[groups.count() >= least]
 
-    def list(self, metric: str) -> list[float]:
+    def numbers(self, metric: str) -> list[float]:
         """Return the values of a metric, in the order of the plan."""
-        rows = self.values[self.values["metric"] == metric].set_index("id")["value"]
-        return [float(rows[id]) for id in self.facts.index if id in rows.index]
+        return self.values.loc[self.values["metric"] == metric, "value"].tolist()
 
     def pairs(
         self,

@@ -28,9 +28,14 @@ def curves(
     for title, part in table.parts(row):
         if part.finished:
             rows[str(title).replace("_", " ")] = {
-                str(line): [read(run) for run in runs.finished] for line, runs in part.parts(lines)
+                _named(lines, line): [read(run) for run in runs.finished] for line, runs in part.parts(lines)
             }
     return rows
+
+
+def _named(dimension: str, line: object) -> str:
+    """Return the name of a line; a number is named with its dimension."""
+    return line if isinstance(line, str) else f"{dimension} {line:,}"
 
 
 def curves_by(lines: str, row: str = "game") -> Callable[[Measurements, Path], None]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.stats import PermutationMethod, nct, ttest_1samp, wilcoxon
 from scipy.stats import t as t_dist
 
@@ -143,14 +144,12 @@ def growth(groups: pd.DataFrame, **names: Any) -> Estimate:
     return replace(paired(pd.Series(slopes), **names), ratio=True)
 
 
-def welch(first: Sequence[float], second: Sequence[float], **names: Any) -> Estimate:
+def welch(first: ArrayLike, second: ArrayLike, **names: Any) -> Estimate:
     """Compare two groups by Welch's t test, for values that do not depend on the machine."""
     return pooled([(first, second)], **names)
 
 
-def pooled(
-    conditions: Sequence[tuple[Sequence[float], Sequence[float]]], limit: float = 0.0, **names: Any
-) -> Estimate:
+def pooled(conditions: Sequence[tuple[ArrayLike, ArrayLike]], limit: float = 0.0, **names: Any) -> Estimate:
     """Compare two groups under several conditions, by the mean of their differences.
 
     This is Welch's t test with the variance of each group under each condition, and Satterthwaite's degrees

@@ -18,8 +18,8 @@ INCONCLUSIVE = "undecided"
 OBSERVED = "observation"
 """Kind of a verdict that a review has taken back: its numbers stand, and its rule does not decide."""
 LEVEL = 0.05
-TWO_LOOKS = 0.029
-"""Level of each of two planned looks at growing data, by Pocock's method: 5 % together."""
+POCOCK = {1: LEVEL, 2: 0.0294, 3: 0.0221}
+"""Level of each look at growing data, by the planned number of looks: 5 % together (Pocock 1977)."""
 MARGIN = 0.05
 """Relative difference of speeds up to which they count as equal. The value is a choice."""
 WIDE_MARGIN = 0.1
@@ -271,12 +271,17 @@ class Claim:
         return f"{self.text} (not a claim of the paper)" if self.is_question else self.text
 
 
-def judged(claims: Sequence[Claim]) -> list[Claim]:
+def judged(claims: Sequence[Claim], looks: int = 1) -> list[Claim]:
     """Return the shown claims of one family with their verdicts, whose p values are corrected by Holm's
     method.
+
+    Args:
+        claims: the claims.
+        looks: planned number of looks at the family, as more seeds come in.
     """
-    corrected = holm([p for claim in claims for p in claim.test.p_values])
-    level = LEVEL / max(1, sum(not p < LEVEL for p in corrected))
+    scale = LEVEL / POCOCK[looks]
+    corrected = [min(scale * p, 1.0) for p in holm([p for claim in claims for p in claim.test.p_values])]
+    level = POCOCK[looks] / max(1, sum(not p < LEVEL for p in corrected))
     decided = []
     place = 0
     for claim in claims:

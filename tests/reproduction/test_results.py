@@ -6,13 +6,10 @@ import json
 import re
 import runpy
 import subprocess
-from dataclasses import replace
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
-from invented_runs import SESSION, invent, made
 from matplotlib.figure import Figure
 
 from ga3c_tf.config import Config
@@ -20,12 +17,9 @@ from ga3c_tf.reproduce.figures.figure import read_paper
 from ga3c_tf.reproduce.figures.learning import environments
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import NOT_RUN, read_records
-from ga3c_tf.reproduce.measures.verdicts import HOLDS, INCONCLUSIVE, Claim, Finding
-from ga3c_tf.reproduce.pages import frozen
-from ga3c_tf.reproduce.pages.changes import CHANGES
 from ga3c_tf.reproduce.pages.report import stale_pages
-from ga3c_tf.reproduce.pages.summary import summarize
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
+from ga3c_tf.reproduce.results.history import named
 from ga3c_tf.reproduce.runs.archive import archived, archived_ids
 from ga3c_tf.reproduce.runs.run import RecordedRun, read_run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec
@@ -167,53 +161,28 @@ def test_every_commit_that_a_run_names_is_there_and_was_clean():
 def test_every_commit_of_rules_is_there_and_of_that_date():
     if git("rev-parse", "--is-shallow-repository") != "false\n":
         pytest.skip("not a whole git history")
-    for commit, date in set(frozen.RULES.values()):
-        assert git("show", "-s", "--format=%cI", commit).strip() == date
+    for rule in set(RESULTS.history.rules.values()):
+        assert git("show", "-s", "--format=%cI", rule.commit).strip() == rule.date
 
 
-def test_every_figure_with_findings_says_when_its_rules_were_frozen():
-    assert {name.split(",")[0] for name in frozen.RULES} == set(FIGURES) - {"ladder"}
-
-
-def test_every_verdict_that_a_change_has_altered_is_another_now():
-    summary = summarize(RESULTS)
-    rows = {(name, claim): (earlier, now) for name, claim, earlier, now, _, _ in summary.changes}
-    assert len(rows) == len(summary.changes) == len(CHANGES)
-    for earlier, now in rows.values():
-        assert earlier.split(":")[0] != now.split(":")[0]
-    marked = {(each.name, each.claim.split(" (not a claim")[0]) for each in summary.decided if each.by_change}
-    assert marked == {finding for finding, (earlier, _) in rows.items() if earlier.startswith("undecided")}
-
-
-@pytest.mark.parametrize(("seconds", "altered"), [(-1, True), (1, False)])
-def test_only_runs_from_before_a_change_have_their_verdict_altered_by_it(tmp_path, seconds, altered):
-    folder = ResultsFolder(tmp_path)
-    folder.prepare("quick")
-    change = next(each for each in CHANGES if each.name == "learning-curves")
-    claim = Claim(f"{change.game}: {change.claim} than A3C", Finding(HOLDS, ""), game=change.game)
-    other = Claim(f"boxing: {change.claim} than A3C", Finding(HOLDS, ""), game="boxing")
-    committed = datetime.fromisoformat(frozen.RULES["learning-curves"].date)
-    [spec, *_] = FIGURES["learning-curves"].all_specs("quick")
-    started = (committed + timedelta(seconds=seconds)).isoformat()
-    invent(folder.runs, spec, sessions=[{**SESSION, "started": started}])
-    found = frozen.changes("learning-curves", [claim, other], made(folder, "learning-curves").runs)
-    assert found == ([(claim, change)] if altered else [])
-
-
-def test_runs_made_before_the_rules_are_counted(tmp_path):
-    folder = ResultsFolder(tmp_path)
-    folder.prepare("quick")
-    rule = frozen.RULES["wall-clock"]
-    committed = datetime.fromisoformat(rule.date)
-    started = [(committed + timedelta(seconds=seconds)).isoformat() for seconds in (-1, 1, 2000)]
-    for spec, time in zip(FIGURES["wall-clock"].all_specs("quick"), started, strict=False):
-        invent(folder.runs, spec, sessions=[{**SESSION, "started": time}])
-    runs = made(folder, "wall-clock").runs
-    assert frozen.row("wall-clock", "quick", runs) == ["wall-clock", rule.commit, rule.date[:10], "1", "2"]
-    tuned = frozen.RULES["environments, tuned"]
-    row = ["environments, tuned", tuned.commit, tuned.date[:10], "0", "0"]
-    assert frozen.row("environments", "tuned", []) == row
-    assert frozen.row("ladder", "tuned", []) is None
+def test_the_history_names_figures_and_claims_that_there_are():
+    history = RESULTS.history
+    assert {name.split(",")[0] for name in history.rules} == set(FIGURES) - {"ladder"}
+    claims = {
+        (named(figure.name, budget), claim.key): claim
+        for figure in FIGURES.values()
+        for budget in figure.games
+        if RESULTS.measured_file(figure, budget).exists()
+        for claim in figure.verdicts(RESULTS.results(figure, budget))
+    }
+    for change in history.changes:
+        claim = claims[change.figure, change.key]
+        assert change.is_about(change.figure, claim)
+        assert change.earlier.split(":")[0] != claim.finding.kind
+    reviewed = {(name, key): reason for name, keys in history.reviews.items() for key, reason in keys.items()}
+    assert {key: claims[key].finding.verdict for key in reviewed} == {
+        key: f"observation: {reason}" for key, reason in reviewed.items()
+    }
 
 
 @pytest.fixture
@@ -270,18 +239,3 @@ def test_the_differences_are_numbered_without_a_gap():
     text = (RESULTS.path / "DIFFERENCES.md").read_text()
     numbers = re.findall(r"^## (D\d+)\*?: ", text, re.MULTILINE)
     assert numbers == [f"D{number}" for number in range(1, len(numbers) + 1)] and len(numbers) > 10
-
-
-def test_the_page_says_which_games_the_finding_about_a2c_depends_on():
-    """At `quick`, without one of the games."""
-    results = RESULTS.results(FIGURES["environments"], "quick")
-    undecided = []
-    for game in environments.groups(results):
-        rest = replace(results, runs=[run for run in results.runs if run.spec.game != game])
-        if environments.findings(rest)["A2C"].word == INCONCLUSIVE:
-            undecided.append(game)
-    assert undecided == ["cartpole", "minatar_breakout", "minatar_space_invaders"]
-    said = (
-        "it would be undecided without CartPole, without MinAtar Breakout or without MinAtar Space Invaders"
-    )
-    assert said in " ".join((RESULTS.path / "README.md").read_text().split())

@@ -12,7 +12,15 @@ from typing import Any
 
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, mean_of, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import (
+    Cell,
+    Figure,
+    Measure,
+    Table,
+    mean_of,
+    seeds_by_budget,
+    smoke_spec,
+)
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
     CLIPPED,
@@ -143,9 +151,9 @@ def claims(table: Measurements) -> list[Claim]:
 def _compared(table: Measurements, first: str, second: str) -> Claim:
     """Return the claim that a run with the first correction probably scores more, over `JUDGED`."""
     scores = [
-        [table.select(correction=name, lag=lag).list(SCORE) for lag in JUDGED] for name in (first, second)
+        [table.select(correction=name, lag=lag).numbers(SCORE) for lag in JUDGED] for name in (first, second)
     ]
-    test = Between(probability_of_improvement(*scores, CONFIDENCE))
+    test = Between(probability_of_improvement(scores[0], scores[1], CONFIDENCE))
     missing = Guard(RUNS_MISSING, not all(map(len, scores[0] + scores[1])))
     return Claim(f"{first}-{second}", f"{first} scores more than {second}", test, [missing, table.missing])
 
@@ -177,11 +185,21 @@ def _gains(table: Measurements, lag: str) -> pd.Series:
 
 def interquartile(part: Measurements) -> str:
     """Return a cell with the mean of the interquartile means over `JUDGED`."""
-    strata = [part.select(lag=lag).list(SCORE) for lag in JUDGED]
+    strata = [part.select(lag=lag).numbers(SCORE) for lag in JUDGED]
     if not all(strata):
         return "-"
     mean, low, high = stratified_interquartile_mean(strata)
     return f"{number(mean)} [{number(low)}, {number(high)}]"
+
+
+def clipped_at(lag: str) -> Cell:
+    """Return a cell with the share of ratios that a correction clips at a lag, or of logarithms it floors."""
+
+    def cell(part: Measurements) -> str:
+        values = [value for metric in (CLIPPED, FLOORED) for value in part.select(lag=lag).numbers(metric)]
+        return number(sum(values) / len(values)) if values else "-"
+
+    return cell
 
 
 def plot(table: Measurements, stem: Path) -> None:
@@ -189,7 +207,7 @@ def plot(table: Measurements, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import lag_plots
 
     lines = {
-        name: {lag: part.select(lag=lag, added=False).list(SCORE) for lag in SETTINGS}
+        name: {lag: part.select(lag=lag, added=False).numbers(SCORE) for lag in SETTINGS}
         for name, part in table.parts("correction")
     }
     lag_plots.scores_by_lag(lines, RANDOM_SCORES.get(table.game), stem)
@@ -228,7 +246,7 @@ FIGURE = Figure(
         ),
         Table(
             ("correction",),
-            {lag: lambda part, lag=lag: number(_mean(part.select(lag=lag))) for lag in SETTINGS[1:]},
+            {lag: clipped_at(lag) for lag in SETTINGS[1:]},
             title="share of the importance ratios that are clipped (epsilon: of the logarithms at its floor)",
             where={"correction": CORRECTIONS[1:], **PLANNED},
         ),
@@ -239,8 +257,3 @@ FIGURE = Figure(
     added=added,
     words={"judged": JUDGED, "confidence": CONFIDENCE, "steps": STEPS, "rate": RATE},
 )
-
-
-def _mean(part: Measurements) -> float | None:
-    values = [*part.list(CLIPPED), *part.list(FLOORED)]
-    return sum(values) / len(values) if values else None

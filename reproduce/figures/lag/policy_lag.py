@@ -321,7 +321,7 @@ def _compared(table: Measurements, groups: list[list[float]], metric: str, furth
         return Above(estimate.looked(looks))
     ratio = Estimate(ratio=True)
     if min([*groups[0], *groups[1]], default=0.0) > 0:
-        ratio = welch(*(np.log(group) for group in groups), ratio=True, what="ratio of the scores")
+        ratio = welch(np.log(groups[0]), np.log(groups[1]), ratio=True, what="ratio of the scores")
     return Above(estimate.looked(looks), like=ratio.looked(looks))
 
 

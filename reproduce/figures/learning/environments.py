@@ -123,7 +123,7 @@ def claims(table: Measurements) -> list[Claim]:
     neither system has left the random policy say nothing and are left out. Only the comparison with A3C uses
     added seeds.
     """
-    score = "that of the final weights" if table.list(scores.SCORE) else "the rolling score at the end"
+    score = "that of the final weights" if table.numbers(scores.SCORE) else "the rolling score at the end"
     rule = (
         f"its normalized score is at most {MARGIN:g} points below, on average over the games; 0 is the "
         "random policy, 100 the better of the two systems; games in which neither has left the random policy "
@@ -169,7 +169,7 @@ def _ends(part: Measurements) -> list[float]:
     """
     random = _random_of(part)
     diverged = [random.mean] * sum(run.diverged for run in part.runs) if random else []
-    return [*(part.list(scores.SCORE) or part.list(learning_curves.FINAL)), *diverged]
+    return [*(part.numbers(scores.SCORE) or part.numbers(learning_curves.FINAL)), *diverged]
 
 
 def _shares(part: Measurements, other: str) -> tuple[list[float], list[float]] | None:

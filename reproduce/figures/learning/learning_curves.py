@@ -111,7 +111,7 @@ def _claim(game: str, part: Measurements) -> Claim:
     ga3c, a3c = ({"label": part.select(system=name).names("label")[0]} for name in ("GA3C", "A3C"))
     pairs = part.pairs(FINAL, ga3c, a3c)
     random, episodes = random_of(part.runs), fewest_episodes(part.runs)
-    groups = [part.select(**where).list(FINAL) for where in (ga3c, a3c)]
+    groups = [part.select(**where).numbers(FINAL) for where in (ga3c, a3c)]
     learned = any(has_left_random(group, episodes, random) for group in groups)
     return Claim(
         game,

@@ -172,5 +172,6 @@ FIGURE = Figure(
     ],
     plot=plot,
     beside=scores.FIGURE.name,
+    looks=(LEAST_SEEDS, 2 * LEAST_SEEDS),
     words={"papers_steps": scores.PAPERS_STEPS, "learning_rate": LEARNING_RATE},
 )

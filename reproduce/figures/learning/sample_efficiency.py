@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures import pictures
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, mean_of, smoke_spec, unfinished
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.measurements import Measurements
-from ga3c_tf.reproduce.figures.pictures import curves_by
 from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
 from ga3c_tf.reproduce.measures.estimates import paired
 from ga3c_tf.reproduce.measures.verdicts import Above, Claim
@@ -111,7 +112,13 @@ def claims(table: Measurements) -> list[Claim]:
 
 def reached(part: Measurements) -> str:
     """Return a cell with the number of runs that reached `GOOD`."""
-    return f"{len(part.list(STEPS_TO))} of {sum(run.ended for run in part.runs)}"
+    return f"{len(part.numbers(STEPS_TO))} of {sum(run.ended for run in part.runs)}"
+
+
+def plot(table: Measurements, stem: Path) -> None:
+    """Draw the score against time and against agent steps for both protocols."""
+    random = dict.fromkeys(["pong"], next(iter(table.numbers(scores.RANDOM)), None))
+    pictures.draw(pictures.curves(table, "label"), stem, random=random)
 
 
 FIGURE = Figure(
@@ -140,5 +147,5 @@ FIGURE = Figure(
             },
         )
     ],
-    plot=curves_by("label"),
+    plot=plot,
 )

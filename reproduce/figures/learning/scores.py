@@ -133,7 +133,7 @@ def verdict(table: Measurements, game: str) -> ScoreVerdict:
     With fewer than `LEAST_SEEDS` seeds only the mean is compared.
     """
     part = table.select(game=game)
-    scores = part.list(SCORE)
+    scores = part.numbers(SCORE)
     random, paper = random_score(table, game), papers_score(table, game)
     if not scores or paper is None:
         return ScoreVerdict("not run" if not scores else "nothing to compare with")
@@ -202,7 +202,7 @@ def papers_score(table: Measurements, game: str, method: str = PAPERS) -> float 
 
 def random_score(table: Measurements, game: str) -> float | None:
     """Return the score of the random policy on a game: ours, or the paper's if ours was not measured."""
-    measured = table.select(game=game).list(RANDOM)
+    measured = table.select(game=game).numbers(RANDOM)
     return float(np.mean(measured)) if measured else papers_score(table, game, "random")
 
 
@@ -219,7 +219,7 @@ def episodes(part: Measurements) -> list[float]:
 
 def with_interval(part: Measurements) -> str:
     """Return a cell with the mean and interval over the seeds, or over the episodes of a single seed."""
-    scores = part.list(SCORE)
+    scores = part.numbers(SCORE)
     if len(scores) == 1 and episodes(part):
         return f"{mean_ci(episodes(part), 'episode')}, 1 seed"
     return mean_ci(scores)
@@ -267,9 +267,9 @@ def plot(table: Measurements, stem: Path) -> None:
     for game in NINE_GAMES:
         part = table.select(game=game)
         papers = {method: papers_score(table, game, method) for method in METHODS}
-        scores = part.list(SCORE)
+        scores = part.numbers(SCORE)
         sample = scores if len(scores) > 1 else episodes(part)
-        panels.append((game.replace("_", " "), papers, part.list(RANDOM), scores, sample))
+        panels.append((game.replace("_", " "), papers, part.numbers(RANDOM), scores, sample))
     score_plots.score_panels(panels, stem)
 
 
@@ -292,7 +292,7 @@ FIGURE = Figure(
             ("game",),
             {
                 **{f"{words} (paper)": printed(method) for method, words in METHODS.items()},
-                "random policy (ours)": lambda part: mean_ci(part.list(RANDOM)),
+                "random policy (ours)": lambda part: mean_ci(part.numbers(RANDOM)),
                 "ours": with_interval,
                 "million steps (ours)": millions,
                 "normalized score": normalized,

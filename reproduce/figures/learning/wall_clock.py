@@ -146,7 +146,7 @@ def _times(part: Measurements) -> pd.Series:
 
 def _missed(part: Measurements) -> bool:
     """Return whether a run has ended without reaching the score."""
-    return len(part.list(TIME)) < sum(run.ended for run in part.runs)
+    return len(part.numbers(TIME)) < sum(run.ended for run in part.runs)
 
 
 def _length(run: RecordedRun) -> float:
@@ -207,7 +207,9 @@ FIGURE = Figure(
             ("game", "system"),
             {
                 "score": lambda part: number(GOALS[part.game].score),
-                "reached it": lambda part: f"{len(part.list(TIME))} of {sum(run.ended for run in part.runs)}",
+                "reached it": lambda part: (
+                    f"{len(part.numbers(TIME))} of {sum(run.ended for run in part.runs)}"
+                ),
                 "seconds": mean_of(TIME),
                 "agent steps": mean_of(STEPS),
             },

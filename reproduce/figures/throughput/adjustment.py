@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from itertools import combinations, product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -61,9 +61,9 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
         seed: seed of the run.
         minutes: duration of the run; None for the default of the budget. `smoke` ignores it.
     """
-    search = {"num_agents": 1, "adjustment": "paper"}
+    search: dict[str, Any] = {"num_agents": 1, "adjustment": "paper"}
     if budget == "smoke":
-        limit = {"max_agents": 8, "adjustment_seconds": 1.0, "steps": None, "minutes": 0.1}
+        limit: dict[str, Any] = {"max_agents": 8, "adjustment_seconds": 1.0, "steps": None, "minutes": 0.1}
         return smoke_spec(game, seed, **search, **limit)
     return run_spec(
         game,
@@ -154,7 +154,7 @@ class Opposite(NamedTuple):
         differences: the difference of the two.
     """
 
-    effects: Sequence[tuple[Estimate, Estimate]]
+    effects: Sequence[tuple[Estimate, ...]]
     differences: Sequence[Estimate]
 
     @property

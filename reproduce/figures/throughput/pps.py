@@ -162,7 +162,7 @@ def plot(table: Measurements, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import speed_plots
 
     speeds = {
-        system: {network: part.list("pps") for network, part in runs.parts("network")}
+        system: {network: part.numbers("pps") for network, part in runs.parts("network")}
         for system, runs in table.parts("system")
     }
     ratios = {

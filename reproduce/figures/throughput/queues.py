@@ -54,7 +54,7 @@ def claims(table: Measurements) -> list[Claim]:
         fast_to_slow(table), of="group", what="batch of the fastest third relative to the others"
     )
     on_gpu = all(run.on_gpu for run in table.finished)
-    missing = Guard(RUNS_MISSING, len(table.list("tps")) < len(table.runs))
+    missing = Guard(RUNS_MISSING, len(table.numbers("tps")) < len(table.runs))
     judges_gpu = table.results.judges_gpu
     return [
         Claim(

@@ -54,7 +54,7 @@ def claims(table: Measurements) -> list[Claim]:
     """Return the paper's claims about the use of GPU and CPU."""
     rising = growth(_by_network(table, GPU))
     falling = growth(1 / _by_network(table, CPU))
-    guards = [Guard(NEEDS_GPU, not table.list(GPU)), table.missing, table.several_machines]
+    guards = [Guard(NEEDS_GPU, not table.numbers(GPU)), table.missing, table.several_machines]
     shown = table.results.judges_gpu
     return [
         Claim("gpu-rises", "GPU use rises as the network grows", Above(rising), guards, shown=shown),
@@ -74,9 +74,9 @@ def plot(table: Measurements, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import speed_plots
 
     shares = {
-        metric: {name: part.list(metric) for name, part in table.parts("network")} for metric in (CPU, GPU)
+        metric: {name: part.numbers(metric) for name, part in table.parts("network")} for metric in (CPU, GPU)
     }
-    speed_plots.utilization_lines(shares, stem)
+    speed_plots.utilization_marks(shares, stem)
 
 
 FIGURE = Figure(

@@ -1,0 +1,128 @@
+"""Estimates of differences, beside SciPy's own tests and beside what can be counted by hand."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import rankdata, trim_mean, ttest_ind, ttest_rel
+
+from ga3c_tf.reproduce.measures.aggregates import (
+    interquartile_mean,
+    probability_of_improvement,
+    stratified_interquartile_mean,
+)
+from ga3c_tf.reproduce.measures.estimates import (
+    Estimate,
+    equality,
+    growth,
+    paired,
+    paired_ratio,
+    pooled,
+    signed_rank,
+    welch,
+)
+
+RNG = np.random.default_rng(0)
+FIRST, SECOND = (pd.Series(values) for values in RNG.normal(10, 1, (2, 8)))
+
+
+def test_pairs_are_compared_by_students_test_of_their_differences():
+    estimate, expected = paired(FIRST, SECOND), ttest_rel(FIRST, SECOND)
+    interval = expected.confidence_interval()
+    assert estimate.p == pytest.approx(expected.pvalue) and estimate.n == 8
+    assert (estimate.low, estimate.high) == pytest.approx((interval.low, interval.high))
+    assert paired(FIRST, SECOND[SECOND.index < 4]).n == 4  # a key in one group only makes no pair
+    ratio = paired_ratio(FIRST, SECOND, 0.9)
+    assert ratio.shown[0] == pytest.approx(np.exp(np.log(FIRST / SECOND).mean())) and ratio.shown[3] == 0.9
+
+
+def test_few_and_equal_differences():
+    assert paired(FIRST[:0]).n == 0 and math.isnan(paired(FIRST[:2]).p)
+    equal = paired(pd.Series([1.0, 1.0, 1.0, 1.0]))
+    assert equal.p == 0.125 and math.isnan(equal.freedom)  # the sign test; Student's t would be too sure
+    assert paired(pd.Series([1.0, 1.0, 1.0]), limit=1.0).p == 1.0
+
+
+def test_groups_are_compared_by_welchs_test():
+    estimate, expected = welch(FIRST, SECOND[:5]), ttest_ind(FIRST, SECOND[:5], equal_var=False)
+    interval = expected.confidence_interval()
+    assert (estimate.p, estimate.n) == (pytest.approx(expected.pvalue), 5)
+    assert (estimate.low, estimate.high) == pytest.approx((interval.low, interval.high))
+    assert welch(FIRST, []).n == 0 and math.isnan(welch(FIRST[:2], SECOND).p)
+
+
+def test_conditions_count_alike_and_their_variances_add_up():
+    twice = pooled([(FIRST, SECOND), (FIRST, SECOND)])
+    once = welch(FIRST, SECOND)
+    assert twice.effect == pytest.approx(once.effect)
+    assert twice.error == pytest.approx(once.error / math.sqrt(2))
+
+
+def test_groups_that_do_not_vary_are_permuted():
+    assert welch([1.0] * 3, [0.0] * 3).p == 2 / 20
+    assert welch([1.0] * 3, [1.0] * 3).p == 1.0
+    same = [[1.0] * 3, [0.0] * 3]
+    assert pooled([same, same]).p == 2 / 400 and pooled([same, same[::-1]]).p == 1.0
+
+
+def test_equality_takes_two_one_sided_tests():
+    estimate = paired(FIRST, SECOND)
+    at_margin = equality(estimate, abs(estimate.effect))
+    assert at_margin == pytest.approx(0.5) and equality(estimate, abs(estimate.effect) + 9) < 0.001
+    assert math.isnan(equality(Estimate(), 1.0))
+
+
+def test_growth_is_the_slope_of_the_logarithms_of_each_seed():
+    places = np.arange(4)
+    groups = pd.DataFrame({place: 2.0**place * FIRST for place in places})
+    assert growth(groups).shown[0] == pytest.approx(2) and growth(groups).n == 8
+    assert growth(groups[[0]]).n == 0
+    groups.loc[0, 2] = np.nan
+    assert growth(groups).n == 7  # a seed without all groups is left out
+
+
+def test_the_signed_rank_test_counts_all_flips_of_signs():
+    differences = [3.0, -1.0, 2.0, 2.0, 5.0]
+    ranks = rankdata(np.abs(differences))
+    sums = [np.dot(signs, ranks) for signs in itertools.product((-1, 1), repeat=5)]
+    share = np.mean(np.abs(sums) >= abs(np.dot(np.sign(differences), ranks)))
+    assert signed_rank(differences).p == pytest.approx(share)
+    assert signed_rank([0.0, 0.0]).p == 1.0
+
+
+def test_looks_multiply_the_p_value():
+    assert paired(FIRST, SECOND).looked(2).p == pytest.approx(2 * paired(FIRST, SECOND).p)
+    assert Estimate(p=0.7).looked(2).p == 1.0
+
+
+def test_the_runs_that_decide_are_estimated_by_the_power_of_a_repetition():
+    undecided = paired(pd.Series(RNG.normal(0.5, 1, 6)))
+    times = undecided.times_the_runs(0.05)
+    count = round(6 * times)
+    repetitions = RNG.normal(undecided.effect, undecided.error * math.sqrt(6), (4000, count))
+    errors = repetitions.std(axis=1, ddof=1) / math.sqrt(count)
+    power = np.mean(np.abs(repetitions.mean(axis=1) / errors) > 1.96 + 2.4 / count)
+    assert power == pytest.approx(0.8, abs=0.06)
+    assert math.isinf(paired(pd.Series([-1.0, 0.0, 1.0])).times_the_runs(0.05))
+    assert math.isinf(Estimate().times_the_runs(0.05))
+
+
+def test_the_interquartile_mean_is_exact():
+    values = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+    assert interquartile_mean(values) == pytest.approx((0.75 * 2 + 4 + 0.75 * 8) / 2.5)
+    assert interquartile_mean(FIRST) == pytest.approx(trim_mean(FIRST, 0.25))
+    assert stratified_interquartile_mean([[10] * 5, [0] * 5])[0] == 5  # a condition that fails counts
+
+
+@pytest.mark.parametrize("values", [[], [math.nan], [1.0, math.nan, 2.0, 3.0]])
+def test_without_values_or_with_not_a_number_there_is_no_aggregate(values):
+    assert math.isnan(interquartile_mean(values))
+    assert probability_of_improvement([[1.0, 2.0], values], [[1.0], [0.0]]).n == 0
+
+
+def test_the_probability_of_improvement_counts_pairs_of_runs():
+    assert probability_of_improvement([[2, 2], [1, 1]], [[1, 1], [1, 1]]).effect == 0.75  # ties count half
+    whole = probability_of_improvement([[3, 4, 5]], [[1, 2, 0]])
+    assert (whole.effect, whole.low, whole.high, whole.n) == (1.0, 1.0, 1.0, 3)
