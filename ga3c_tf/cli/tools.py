@@ -20,6 +20,7 @@ BENCH_SETTINGS = (
     "min_training_batch",
     "t_max",
     "network",
+    "algorithm",
 )
 
 

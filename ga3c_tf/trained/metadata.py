@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 from ga3c_tf import __version__
 from ga3c_tf.config import Config
+from ga3c_tf.config.declaration import Q_LEARNING
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.working_folder import WorkingFolder
@@ -57,14 +58,7 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
             "environment": config.env_id,
             "actions": _action_meanings(environment, int(actions.n)),
             "inputs": {"states": {"dtype": states.dtype.name, "shape": ["batch", *states.shape]}},
-            "outputs": {
-                "policy": {
-                    "dtype": "float32",
-                    "shape": ["batch", int(actions.n)],
-                    "meaning": "action probabilities",
-                },
-                "value": {"dtype": "float32", "shape": ["batch"], "meaning": _value_meaning(config)},
-            },
+            "outputs": _outputs(config, int(actions.n)),
             "preprocessing": {**_observations(config, environment), "scaling": _scaling(agent)},
             "network": config.network if ":" in config.network else agent.model.network.name,
             "training": {
@@ -77,6 +71,22 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
             "score": _figures(score),
             "ga3c_tf": __version__,
         }
+
+
+def _outputs(config: Config, actions: int) -> dict[str, Any]:
+    """Describe the outputs of an exported network, as `network_files` gives them."""
+
+    def output(meaning: str, *sizes: int) -> dict[str, Any]:
+        return {"dtype": "float32", "shape": ["batch", *sizes], "meaning": meaning}
+
+    value = _value_meaning(config)
+    if config.algorithm in Q_LEARNING:
+        return {
+            "policy": output("1 for the action with the highest Q, 0 for the others", actions),
+            "value": output(f"the highest Q: {value}"),
+            "q_values": output(f"for each action, {value}", actions),
+        }
+    return {"policy": output("action probabilities", actions), "value": output(value)}
 
 
 def _action_meanings(environment: gymnasium.Env, count: int) -> list[str]:

@@ -52,6 +52,13 @@ def test_cartpole_is_learned_by_the_systems_compared(tmp_path, system, agents):
     assert train_and_evaluate(tmp_path / "run", "CartPole-v1", *options, seed=1) >= 100  # random policy: 22
 
 
+@pytest.mark.slow  # 1 minute a seed
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_cartpole_is_solved_by_q_learning(tmp_path, seed):
+    assert train_and_evaluate(tmp_path / "run", "CartPole-v1", "--preset", "pqn", seed=seed) >= 475
+
+
 @pytest.mark.slow  # 4 minutes a seed
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -1,0 +1,111 @@
+"""Whole runs of Q-learning: a task whose values are known, the same bits again, and every command."""
+
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+from commands import ga3c_tf, output_of
+
+from ga3c_tf.config import Config
+from ga3c_tf.model.tensorflow import keras
+from ga3c_tf.runner import new_training
+from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
+
+CELLS = 5
+GAMMA = 0.9
+SMALL = {"algorithm": "pqn", "num_agents": 4, "seed": 1}
+
+
+class Corridor(gymnasium.Env):
+    """Cells in a row: action 1 goes right, 0 left, and the step out of the last cell gives 1 and ends."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (CELLS,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.cell = int(self.np_random.integers(CELLS))
+        return np.eye(CELLS, dtype=np.float32)[self.cell], {}
+
+    def step(self, action):
+        self.cell = max(0, self.cell + (1 if action else -1))
+        ended = self.cell == CELLS
+        state = np.eye(CELLS, dtype=np.float32)[min(self.cell, CELLS - 1)]
+        return state, float(ended), ended, False, {}
+
+
+gymnasium.register("Corridor-v0", Corridor)
+
+
+def trained(folder, **settings):
+    config = Config(run_dir=str(folder), **SMALL | settings)
+    training, run = new_training(config, ["train"], print)
+    summary = training.run()
+    run.close()
+    return training.session.model, summary
+
+
+def test_the_values_of_a_corridor_are_learned(tmp_path):
+    """With lambda 0, so that random actions do not count among the rewards after an action."""
+    settings = {"gamma": GAMMA, "gae_lambda": 0.0, "epsilon_end": 1.0, "t_max": 8, "min_training_batch": 63}
+    settings |= {"optimizer": "adam", "learning_rate": 0.01, "learning_rate_end": 0.0, "anneal_fraction": 1.0}
+    settings |= {"loss_reduction": "mean", "epochs": 2}
+    model, _ = trained(
+        tmp_path / "run", env_id="Corridor-v0", system="serial", network="mlp", steps=16_000, **settings
+    )
+    right = GAMMA ** np.arange(CELLS - 1, -1, -1)
+    left = GAMMA * right[np.maximum(np.arange(CELLS) - 1, 0)]
+    learned = model.network(np.eye(CELLS, dtype=np.float32)).numpy()
+    np.testing.assert_allclose(learned, np.stack([left, right], axis=1), atol=0.05)
+
+
+def test_serial_runs_have_the_same_weights_to_the_last_bit(tmp_path):
+    settings = {"system": "serial", "env_id": "CartPole-v1", "steps": 600, "epochs": 2, "minibatch_size": 10}
+    settings["epsilon_steps"] = 400
+    weights = []
+    for name in ("one", "other"):
+        model, _ = trained(tmp_path / name, **settings)
+        weights.append([weight.numpy() for weight in model.network.weights])
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("system", ["ga3c", "a2c"])
+def test_lag_and_metrics_are_measured(tmp_path, system):
+    settings = {"system": system, "env_id": "CartPole-v1", "steps": 3000, "log_seconds": 0.5, "epochs": 2}
+    trained(tmp_path / "run", minibatch_size=10, **settings)
+    metrics = read_columns(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)
+    updated = metrics["tps"] > 0
+    assert updated.any() and metrics["policy_lag_mean"][updated].max() >= 0.5  # minibatches of one batch
+    for name in ("q_loss", "q_value", "policy_lag_states"):
+        assert np.isfinite(metrics[name][updated]).all()
+    for name in ("policy_loss", "value_loss", "entropy", "kl"):
+        assert np.isnan(metrics[name]).all()
+
+
+@pytest.mark.slow  # 10 s
+def test_every_command_takes_a_run(tmp_path):
+    run = tmp_path / "run"
+    options = ["--algorithm", "pqn", "--agents", 2, "--steps", 600, "--seed", 1, "--compile", "on"]
+    done = ga3c_tf("train", "CartPole-v1", "--run-dir", run, *options)
+    assert done.returncode == 0 and "the model is not compiled: PQN" in done.stderr
+    assert json.loads((run / "config.json").read_text())["algorithm"] == "pqn"
+    output_of("resume", run, "--steps", 1200)
+    greedy, sampled = (
+        json.loads(output_of("evaluate", run, "--episodes", 3, way, "--json"))["mean"]
+        for way in ("--greedy", "--sample")
+    )
+    assert greedy == sampled > 0
+    output_of("plot", run)
+    output_of("play", run, "--video", tmp_path / "episodes.gif", "--episodes", 1)
+    output_of("export", run, "--format", "keras", "--output", tmp_path / "agent.keras")
+    outputs = json.loads((tmp_path / "agent.keras.json").read_text())["outputs"]
+    assert [*outputs] == ["policy", "value", "q_values"]
+    exported = keras.saving.load_model(tmp_path / "agent.keras")
+    found = exported(np.eye(4, dtype=np.float32))
+    q_values = found["q_values"].numpy()
+    np.testing.assert_allclose(found["value"], q_values.max(axis=1))
+    np.testing.assert_array_equal(found["policy"], np.eye(2)[q_values.argmax(axis=1)])
+    output_of("publish", run, tmp_path / "published")
+    output_of("evaluate", tmp_path / "published", "--episodes", 1)
