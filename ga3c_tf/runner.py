@@ -106,7 +106,7 @@ def _network(config: Config, spec: EnvironmentSpec, origin: Path | None) -> str:
         network = network_of_record(read_config(origin).network, spec.state_shape)
         if ":" not in network:  # a user's function runs only if the user names it
             return network
-    return network_for(config.network, spec.state_shape)
+    return network_for(config.network, spec.state_shape, config.algorithm)
 
 
 def resumed_training(

@@ -42,7 +42,7 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     placed = configure_device(device, intra_op_threads=1, inter_op_threads=1)
     if "GPU" not in placed:
         bind_to_one_core()
-    config = config.replace(network=network_for(config.network, spec.state_shape))
+    config = config.replace(network=network_for(config.network, spec.state_shape, config.algorithm))
     model = new_model(config, spec, 0, placed)
     predictions = prediction_sizes(config)
     updates = training_sizes(config)

@@ -45,7 +45,7 @@ def server_component(
     from ga3c_tf.systems.ga3c.system import GA3C
     from ga3c_tf.systems.session import Session
 
-    config = config.resolved(network=network_for(config.network, spec.state_shape))
+    config = config.resolved(network=network_for(config.network, spec.state_shape, config.algorithm))
     session = Session(config, spec, configure_device(device), warn)
     if answers_at_once:
         model = InstantModel(config.num_agents, spec.num_actions, session.model.metrics)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ga3c_tf.config.declaration import ACTOR_CRITIC
 from ga3c_tf.config.settings import SMALLEST_SCREEN
 from ga3c_tf.errors import UserError, did_you_mean
 
@@ -44,17 +45,20 @@ def check_name(setting: str, name: str) -> None:
         )
 
 
-def network_for(name: str, shape: Sequence[int]) -> str:
+def network_for(name: str, shape: Sequence[int], algorithm: str = "actor-critic") -> str:
     """Return the name of the network of a new run, in place of 'auto'. Records thus name their network.
 
     Args:
         name: the setting `network`.
         shape: shape of one state.
+        algorithm: the setting `algorithm`; only the actor-critic has two outputs, for two trunks.
 
     Raises:
         UserError: the name is 'auto', and there is no built-in network for such states.
     """
-    return "mlp-two-trunks" if name == "auto" and len(shape) == 1 else network_of_record(name, shape)
+    if name == "auto" and len(shape) == 1 and algorithm in ACTOR_CRITIC:
+        return "mlp-two-trunks"
+    return network_of_record(name, shape)
 
 
 def network_of_record(name: str, shape: Sequence[int]) -> str:

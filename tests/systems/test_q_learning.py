@@ -90,7 +90,8 @@ def test_every_command_takes_a_run(tmp_path):
     options = ["--algorithm", "pqn", "--agents", 2, "--steps", 600, "--seed", 1, "--compile", "on"]
     done = ga3c_tf("train", "CartPole-v1", "--run-dir", run, *options)
     assert done.returncode == 0 and "the model is not compiled: PQN" in done.stderr
-    assert json.loads((run / "config.json").read_text())["algorithm"] == "pqn"
+    recorded = json.loads((run / "config.json").read_text())
+    assert (recorded["algorithm"], recorded["network"]) == ("pqn", "mlp")
     output_of("resume", run, "--steps", 1200)
     greedy, sampled = (
         json.loads(output_of("evaluate", run, "--episodes", 3, way, "--json"))["mean"]

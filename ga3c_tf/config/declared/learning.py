@@ -36,8 +36,10 @@ class LearningSettings:
         "'small' (the paper's), 'large-4', 'large-3', 'large-2', 'large-1' (the paper's large ones, by the "
         "first layer's stride; 'large' is 'large-4'), 'nature' (the layers of Mnih et al. 2015), 'minatar', "
         "'mlp-two-trunks' (for vectors: two tanh layers of 64 for the policy and two for the value), 'mlp' "
-        "(one such trunk for both), 'auto' (small, minatar or mlp-two-trunks, by the observation), or "
+        "(one such trunk for both), 'auto' (small, minatar or mlp-two-trunks, by the observation; Q-learning "
+        "takes mlp for vectors), or "
         "'module:function' that returns a keras.Model.",
+        excludes=[beside(algorithm=Q_LEARNING, when=["mlp-two-trunks"], because="it has no second output")],
         fixed=VARIABLES,
     )
     loss: str = declare(
