@@ -8,10 +8,13 @@ first comparison only.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ga3c_tf.reproduce.figures.figure import Cell, Figure, Measure, Table, mean_of, smoke_spec, unfinished
 from ga3c_tf.reproduce.figures.lag.divergences import (
@@ -85,45 +88,70 @@ SHORT = f", {EQUAL_STEPS:,} steps"
 
 
 class Comparison(NamedTuple):
-    """What two groups of settings are compared by.
+    """What two groups of settings are compared by, at some learning rates.
 
     Attributes:
         text: the claim.
         metric: metric of the runs.
         first, second: the settings of both groups.
+        rates: learning rates by name; at several, the claim names its rate.
         own: whether the claim is not the paper's, which has no A2C and compares after equal time.
         added: kind of the added seeds that count, by learning rate: 'whole' runs or 'short' ones.
+        rule: how the claim is judged.
     """
 
     text: str
     metric: str
     first: tuple[str, ...]
     second: tuple[str, ...]
+    rates: tuple[str, ...] = tuple(RATES)
     own: bool = False
-    added: dict[str, str] = {}
+    added: Mapping[str, str] = MappingProxyType({})
+    rule: str = ""
 
 
-LOWERS_LAG = Comparison(
-    "a minimum batch lowers the policy lag in states", LAG_STATES, (NO_MINIMUM,), ("minimum 40",), own=True
-)
-RAISES_SPEED = Comparison("a minimum batch of 20 to 40 raises throughput", PPS, GOOD, (NO_MINIMUM,), own=True)
-STABILIZES = Comparison(
-    "a minimum batch of 20 to 40 stabilizes", LOST, (NO_MINIMUM,), GOOD, added={"large": "whole"}
-)
-AT_BOTH_RATES = {
+NONE = (NO_MINIMUM,)
+COMPARED = {
+    "lowers-lag": Comparison(
+        "a minimum batch lowers the policy lag in states",
+        LAG_STATES,
+        NONE,
+        ("minimum 40",),
+        ("normal",),
+        own=True,
+        rule="mean lag in states at minimum 0, minus that at 40, learning rate 0.001",
+    ),
+    "raises-speed": Comparison(
+        "a minimum batch of 20 to 40 raises throughput",
+        PPS,
+        GOOD,
+        NONE,
+        ("normal",),
+        own=True,
+        rule="PPS, mean of 20 and 40, over that at minimum 0, learning rate 0.001",
+    ),
+    "stabilizes": Comparison(
+        "a minimum batch of 20 to 40 stabilizes",
+        LOST,
+        NONE,
+        GOOD,
+        ("large",),
+        added={"large": "whole"},
+        rule="time lost at minimum 0, minus the mean of 20 and 40, learning rate 0.004",
+    ),
     "faster": Comparison(
         'equal time: a minimum of 20 to 40 scores more than a minimum of 0 ("generally faster")',
         SCORE,
         GOOD,
-        (NO_MINIMUM,),
+        NONE,
     ),
     "better-steps": Comparison(
         "equal steps: a minimum of 20 to 40 scores more than a minimum of 0",
         SCORE_AT_STEPS,
         GOOD,
-        (NO_MINIMUM,),
+        NONE,
         own=True,
-        added={"normal": "short", "large": "short"},
+        added=dict.fromkeys(RATES, "short"),
     ),
     "larger-is-slower": Comparison(
         'equal time: a minimum of 20 to 40 scores more than a minimum of 160 ("slower")',
@@ -229,79 +257,48 @@ def measures(run: RecordedRun) -> list[Measure]:
 
 def claims(table: Measurements) -> list[Claim]:
     """Return the paper's claims about the minimum batch and our own questions, for one game."""
-    rates = {name: f"learning rate {value:g}" for name, value in RATES.items()}
-    listed = [
-        _claim(
-            table,
-            "lowers-lag",
-            LOWERS_LAG,
-            "normal",
-            rule=f"mean lag in states at minimum 0, minus that at 40, {rates['normal']}",
-        ),
-        _claim(
-            table,
-            "raises-speed",
-            RAISES_SPEED,
-            "normal",
-            rule=f"PPS, mean of 20 and 40, over that at minimum 0, {rates['normal']}",
-        ),
-        _claim(
-            table,
-            "stabilizes",
-            STABILIZES,
-            "large",
-            rule=f"time lost at minimum 0, minus the mean of 20 and 40, {rates['large']}",
-        ),
-    ]
-    for rate, words in rates.items():
-        listed += [
-            _claim(table, f"{key}-{rate}", comparison, rate, f"{words}, ")
-            for key, comparison in AT_BOTH_RATES.items()
-        ]
+    at_one_rate = [name for name, compared in COMPARED.items() if len(compared.rates) == 1]
+    listed = [_claim(table, name, COMPARED[name].rates[0]) for name in at_one_rate]
+    for rate in RATES:
+        listed += [_claim(table, name, rate) for name in COMPARED if name not in at_one_rate]
     if table.game in LARGE_RATE_HARMS:
         listed.append(_large_rate(table, LARGE_RATE_HARMS[table.game]))
     return listed
 
 
-def _claim(
-    table: Measurements, key: str, comparison: Comparison, rate: str, before: str = "", rule: str = ""
-) -> Claim:
+def _claim(table: Measurements, name: str, rate: str) -> Claim:
     """Return the claim of a comparison at a learning rate. Added seeds count where they were added."""
-    text, metric, first, second, own, added = comparison
-    kinds = ("", added.get(rate, ""))
-    first_where, second_where = (
-        {"batches": settings, "rate": rate, "added": kinds} for settings in (first, second)
+    compared = COMPARED[name]
+    key, text = name, compared.text
+    if len(compared.rates) > 1:
+        key, text = f"{name}-{rate}", f"learning rate {RATES[rate]:g}, {text}"
+    kinds = ("", compared.added.get(rate, ""))
+    first, second = (
+        {"batches": settings, "rate": rate, "added": kinds} for settings in (compared.first, compared.second)
     )
-    if metric in OF_TIME:
-        least = (len(first), len(second))
-        pairs = table.pairs(metric, first_where, second_where, least=least)
-        compare = paired_ratio if metric == PPS else paired
-        test = Above(compare(pairs.first, pairs.second))
-        guards = [table.missing, table.select(added="").several_machines, speed_changed(pairs)]
-        return Claim(key, before + text, test, guards, rule, own)
-    groups = [_values(table.select(**first_where), metric, len(first))]
-    groups.append(_values(table.select(**second_where), metric, len(second)))
-    return Claim(key, before + text, _compared(table, groups, metric, any(kinds)), [table.missing], rule, own)
+    least = (len(compared.first), len(compared.second))
+    guards = [table.missing]
+    if compared.metric in OF_TIME:
+        pairs = table.pairs(compared.metric, first, second, least=least)
+        test = Above((paired_ratio if compared.metric == PPS else paired)(pairs.first, pairs.second))
+        guards += [table.select(added="").several_machines, speed_changed(pairs)]
+    else:
+        parts = (table.select(**first), table.select(**second))
+        groups = [_values(part, compared.metric, count) for part, count in zip(parts, least, strict=True)]
+        test = _compared(table, groups, compared.metric, any(kinds))
+    return Claim(key, text, test, guards, compared.rule, compared.own)
 
 
-def _values(part: Measurements, metric: str, settings: int) -> list[float]:
+def _values(part: Measurements, metric: str, settings: int) -> pd.Series:
     """Return the mean of a metric over settings, for each seed that has all of these settings.
 
     A run that diverged or learned nothing counts as 1 in `LOST`.
     """
-    values = part.values[part.values["metric"] == metric][["seed", "id", "value"]]
-    rows = list(values.itertuples(index=False, name=None))
-    measured = set(values["id"])
-    if metric == LOST:
-        rows += [
-            (run.spec.seed, id, 1.0)
-            for id, run in part.facts["run"].items()
-            if id not in measured and _learned_nothing(run)
-        ]
-    by_seed: dict[int, list[float]] = {}
-    for seed, _, value in rows:
-        by_seed.setdefault(seed, []).append(value)
-    return [float(np.mean(seed_values)) for seed_values in by_seed.values() if len(seed_values) == settings]
+    values = part.values.loc[part.values["metric"] == metric, ["id", "value"]].set_index("id")["value"]
+    lost = [id for id, run in part.facts["run"].items() if metric == LOST and _learned_nothing(run)]
+    values = values.reindex(values.index.union(lost), fill_value=1.0)
+    groups = values.groupby(part.facts["seed"])
+    return groups.mean()[groups.count() == settings]
 
 
 def _learned_nothing(run: RecordedRun) -> bool:
@@ -309,7 +306,7 @@ def _learned_nothing(run: RecordedRun) -> bool:
     return run.diverged or (run.finished and run.agent_steps >= EQUAL_STEPS)
 
 
-def _compared(table: Measurements, groups: list[list[float]], metric: str, further: bool) -> Above:
+def _compared(table: Measurements, groups: list[pd.Series], metric: str, further: bool) -> Above:
     """Compare two groups by Welch's test, and scores over equal steps by their ratio too.
 
     Seeds that were added after a first judgement double the p values.
@@ -320,7 +317,7 @@ def _compared(table: Measurements, groups: list[list[float]], metric: str, furth
     if metric != SCORE_AT_STEPS:
         return Above(estimate.looked(looks))
     ratio = Estimate(ratio=True)
-    if min([*groups[0], *groups[1]], default=0.0) > 0:
+    if min(map(len, groups)) and min(group.min() for group in groups) > 0:
         ratio = welch(np.log(groups[0]), np.log(groups[1]), ratio=True, what="ratio of the scores")
     return Above(estimate.looked(looks), like=ratio.looked(looks))
 
