@@ -32,6 +32,12 @@ RNG = np.random.default_rng(0)
 A3C_ALONE = {"status": "finished", "cpu_utilization": 0.9}
 
 
+@pytest.fixture(autouse=True)
+def _same_numbers():
+    """Each test draws the same numbers, whichever tests ran before."""
+    RNG.bit_generator.state = np.random.default_rng(0).bit_generator.state
+
+
 def words(results, name):
     """The verdicts of a figure: the kind of each decided claim, else the reason."""
     return {key: found.reason or found.kind for key, found in verdicts_of(name, results).items()}

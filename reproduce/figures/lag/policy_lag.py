@@ -295,8 +295,10 @@ def _values(part: Measurements, metric: str, settings: int) -> pd.Series:
     A run that diverged or learned nothing counts as 1 in `LOST`.
     """
     values = part.values.loc[part.values["metric"] == metric, ["id", "value"]].set_index("id")["value"]
-    lost = [id for id, run in part.facts["run"].items() if metric == LOST and _learned_nothing(run)]
-    values = values.reindex(values.index.union(lost), fill_value=1.0)
+    if metric == LOST:
+        without = part.facts["run"].drop(values.index)
+        nothing = [id for id, run in without.items() if _learned_nothing(run)]
+        values = pd.concat([values, pd.Series(1.0, nothing)])
     groups = values.groupby(part.facts["seed"])
     return groups.mean()[groups.count() == settings]
 
