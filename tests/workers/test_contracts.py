@@ -5,6 +5,7 @@ import pytest
 from checks import replica_of, update
 
 from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.q_learning.pqn import PQN
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.errors import Diverged
@@ -31,7 +32,11 @@ def replica():
     return replica_of(model(), CONFIG, (4,), "float32", 3)
 
 
-@pytest.fixture(params=[model, replica])
+def pqn():
+    return PQN(CONFIG.replace(algorithm="pqn"), (4,), "float32", 3, seed=1)
+
+
+@pytest.fixture(params=[model, replica, pqn])
 def learner(request):
     """Something that predicts and learns."""
     return request.param()
@@ -64,7 +69,9 @@ def test_a_policy_gives_probabilities_values_and_the_version_of_its_weights(lear
     np.testing.assert_array_equal(some.policy, prediction.policy[:1])
 
 
-def test_a_learner_makes_the_chosen_action_likelier_and_counts_its_updates(learner):
+@pytest.mark.parametrize("implementation", [model, replica])
+def test_a_learner_makes_the_chosen_action_likelier_and_counts_its_updates(implementation):
+    learner = implementation()
     batch = batch_of(20)
     before = learner.predict(batch.states)
     for number in range(1, 6):
