@@ -30,10 +30,12 @@ class Sums:
             numbers: int64 [n], the keys.
             amounts: [n], the amounts; 1 each by default.
         """
-        sums = np.bincount(numbers, amounts)
-        if len(sums) > len(self.values):
-            self.values = np.concatenate([self.values, np.zeros(len(sums) - len(self.values))])
-        self.values[: len(sums)] += sums
+        most = int(numbers.max(initial=-1))
+        if most >= len(self.values):
+            # twice as many as there were, so that growing keys do not copy the sums each time
+            self.values = self.padded(max(most + 1, 2 * len(self.values)))
+        # takes no longer for large keys, such as those of a replay memory, unlike `bincount`
+        np.add.at(self.values, numbers, 1.0 if amounts is None else amounts)
 
     def padded(self, size: int) -> np.ndarray:
         """Return the sums of the keys 0 to `size` - 1, float64 [size]."""
