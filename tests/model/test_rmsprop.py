@@ -6,34 +6,46 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from ga3c_tf.model.centred_rmsprop import CentredRMSProp
 from ga3c_tf.model.rmsprop import RMSProp, clip_by_average_norm
 
 
 class SlowRMSProp:
+    centred = 0.0
+
     def __init__(self, weights, decay, momentum, epsilon):
         self.weights = [w.astype(np.float64) for w in weights]
         self.decay, self.momentum, self.epsilon = decay, momentum, epsilon
-        self.squares, self.moments = (
-            [np.ones_like(w) for w in self.weights],
-            [np.zeros_like(w) for w in self.weights],
-        )
+        self.squares = [np.ones_like(w) for w in self.weights]
+        self.moments = [np.zeros_like(w) for w in self.weights]
+        self.means = [np.zeros_like(w) for w in self.weights]
 
     def apply(self, gradients, rate):
-        for w, s, m, g in zip(self.weights, self.squares, self.moments, gradients, strict=True):
+        slots = zip(self.weights, self.squares, self.moments, self.means, gradients, strict=True)
+        for w, s, m, a, g in slots:
             s[...] = self.decay * s + (1 - self.decay) * g * g
-            m[...] = self.momentum * m + rate * g / np.sqrt(s + self.epsilon)
+            a[...] = self.centred * (self.decay * a + (1 - self.decay) * g)
+            m[...] = self.momentum * m + rate * g / np.sqrt(s - a * a + self.epsilon)
             w -= m
 
 
+class SlowCentredRMSProp(SlowRMSProp):
+    centred = 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "slow_kind"), [(RMSProp, SlowRMSProp), (CentredRMSProp, SlowCentredRMSProp)]
+)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(
     ("decay", "momentum", "epsilon"), [(0.99, 0.0, 0.1), (0.9, 0.0, 0.001), (0.95, 0.9, 0.1)]
 )
-def test_follows_tensorflow_1(decay, momentum, epsilon, compiled):
+def test_follows_tensorflow_1(decay, momentum, epsilon, compiled, kind, slow_kind):
     rng = np.random.default_rng(0)
     start = [rng.normal(size=(3, 4)).astype(np.float32), rng.normal(size=5).astype(np.float32)]
     variables = [tf.Variable(w) for w in start]
-    fast, slow = RMSProp(variables, decay, momentum, epsilon), SlowRMSProp(start, decay, momentum, epsilon)
+    fast = kind(variables, decay, momentum, epsilon)
+    slow = slow_kind(start, decay, momentum, epsilon)
 
     def apply(gradients, rate):
         fast.apply(gradients, rate)
