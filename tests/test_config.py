@@ -221,6 +221,8 @@ FOR_A_WHOLE_RUN = (
     "normalize_observations",
     "optimizer",
     "dual_rmsprop",
+    "rmsprop_centred",
+    "dueling",
     "system",
     "algorithm",
     "seed",
@@ -417,9 +419,10 @@ def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
         check_effects(Config(system="a3c"), ["agent_processes"])
     check_effects(Config(system="a2c"), ["agent_processes", "learning_rate"])
     unused = {"lag", "gae_lambda", "adam_epsilon", "importance_clip", "rho_bar", "c_bar"}
-    unused |= {"epsilon", "epsilon_end", "epsilon_steps"}
+    settings = dataclasses.fields(Config)
+    unused |= {setting.name for setting in settings if "actor-critic" not in setting.metadata["algorithms"]}
     unused |= {"max_agents", "adjustment_seconds", "agents_per_actor"}
-    check_effects(Config(), {setting.name for setting in dataclasses.fields(Config)} - unused)
+    check_effects(Config(), {setting.name for setting in settings} - unused)
     check_effects(Config(system="a2c"), ["lag"])
     assert Config(system="a2c", **PRESETS["smoke"]).num_trainers == 1
 
@@ -631,7 +634,7 @@ def test_a_damaged_text_is_refused(text):
 
 def test_presets_are_valid_and_differ():
     configs = [Config.from_values(values) for values in PRESETS.values()]
-    assert len({config.to_json() for config in configs}) == len(PRESETS) == 8
+    assert len({config.to_json() for config in configs}) == len(PRESETS) == 11
 
 
 def test_rates_go_linearly_to_their_ends_and_stay_there():

@@ -19,6 +19,12 @@ PREDICTION_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 TRAINING_SIZES = (5, 25, 45, 85, 128)
 
 
+def add_sampled_columns(batch: Batch) -> None:
+    """Add the columns that only batches from a replay memory have."""
+    ones = np.ones(len(batch), np.float32)
+    vars(batch).update(next_states=batch.states, discounts=ones, weights=ones, ages=ones)
+
+
 def model_components(config: Config, device: str) -> tuple[dict, Callable[[float], dict]]:
     """Build the benchmark of the model on `device`.
 
@@ -54,6 +60,8 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     def train(size: int, count: int = 1) -> None:
         # Columns the loss reads.
         batch = Batch(states=states[:size], actions=actions[:size], returns=returns[:size])
+        if config.reads("replay_batch"):
+            add_sampled_columns(batch)
         model.train([batch] * count, Rates(1e-6, config.beta))
 
     def measure(seconds: float) -> dict:
@@ -87,8 +95,11 @@ def training_sizes(config: Config) -> list[int]:
     """Return the training batch sizes to measure: fixed ones, and those that these settings produce.
 
     A trainer merges segments until they exceed the minimum training batch. Full segments give the smallest
-    multiple of t_max above it, and no batch is larger than the minimum plus one segment.
+    multiple of t_max above it, and no batch is larger than the minimum plus one segment. Samples of a replay
+    memory have one size.
     """
+    if config.reads("replay_batch"):
+        return sorted({*TRAINING_SIZES, config.t_max, config.replay_batch})
     whole = config.t_max * (config.min_training_batch // config.t_max + 1)
     return sorted({*TRAINING_SIZES, config.t_max, whole, config.min_training_batch + config.t_max})
 

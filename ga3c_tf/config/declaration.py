@@ -23,11 +23,16 @@ SYSTEMS = tuple(SYSTEM_CLASSES)
 ALGORITHM_MODELS = {
     "actor-critic": "ga3c_tf.algorithms.actor_critic.model:Model",
     "pqn": "ga3c_tf.algorithms.q_learning.pqn:PQN",
+    "dqn": "ga3c_tf.algorithms.q_learning.dqn:DQN",
 }
 """Class of each algorithm's model, as 'module:class'."""
 ALGORITHMS = tuple(ALGORITHM_MODELS)
 ACTOR_CRITIC = ("actor-critic",)
-Q_LEARNING = ("pqn",)
+PQN = ("pqn",)
+DQN = ("dqn",)
+Q_LEARNING = (*PQN, *DQN)
+WITH_SEGMENTS = (*ACTOR_CRITIC, *PQN)
+"""Algorithms that train on segments as agents send them, and not on samples of a replay memory."""
 READERS = {"system": "systems", "algorithm": "algorithms"}
 """The settings that decide which of the others are read, with the names of their lists in a declaration."""
 GROUPS = {

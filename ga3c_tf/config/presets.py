@@ -24,6 +24,14 @@ TUNED_COMMON = {
     "anneal_fraction": 1.0,
     "initialization": "orthogonal",
 }
+DQN_COMMON = {
+    "algorithm": "dqn",
+    "num_predictors": 1,
+    "num_trainers": 1,
+    "optimizer": "adam",
+    "loss_reduction": "mean",
+    "initialization": "he",
+}
 PRESETS: dict[str, dict[str, Any]] = {
     # The paper's settings; those that the paper does not state are from the authors' code. Different from
     # both: a larger learning rate, the standard Atari preprocessing, and dynamic adjustment that starts with
@@ -100,6 +108,61 @@ PRESETS: dict[str, dict[str, Any]] = {
         "loss_reduction": "mean",
         "initialization": "orthogonal",
         "steps": 500_000,
+    },
+    # Q-learning with a replay memory, for vectors. A third of the updates of Stable-Baselines3's zoo for
+    # CartPole (hyperparams/dqn.yml), and returns of 3 steps; the rate that falls to 0 keeps what was learned.
+    "dqn": DQN_COMMON
+    | {
+        "num_agents": 8,
+        "replay_size": 100_000,
+        "replay_batch": 128,
+        "training_intensity": 16.0,
+        "target_period": 100,
+        "n_step": 3,
+        "learning_rate": 1e-3,
+        "learning_rate_end": 0.0,
+        "anneal_fraction": 1.0,
+        "epsilon_end": 0.04,
+        "epsilon_steps": 20_000,
+        "steps": 200_000,
+    },
+    # The same for MinAtar and other small images. MinAtar's DQN (Young and Tian, arXiv 1903.03176, and their
+    # examples/dqn.py) with a quarter of its updates: 8 states a step, in batches of 128, not 32 in one of 32.
+    # Its epsilon of 0.01 stands outside the root.
+    "dqn-small": DQN_COMMON
+    | {
+        "num_agents": 16,
+        "replay_size": 100_000,
+        "replay_start": 5_000,
+        "replay_batch": 128,
+        "training_intensity": 8.0,
+        "target_period": 1_000,
+        "optimizer": "rmsprop",
+        "rmsprop_centred": True,
+        "rmsprop_decay": 0.95,
+        "rmsprop_epsilon": 1e-4,
+        "learning_rate": 2.5e-4,
+        "epsilon_end": 0.1,
+        "epsilon_steps": 100_000,
+        "steps": 3_000_000,
+    },
+    # The same for Atari. Batch, rate and the period of the target network are those of rlpyt's DQN
+    # (configs/atari/dqn/atari_dqn.py), returns of 3 steps those of Rainbow (Hessel et al. 2018). It makes a
+    # quarter of rlpyt's updates, for few cores, and keeps 200,000 of its 1,000,000 states (1.3 GiB).
+    "dqn-atari": DQN_COMMON
+    | {
+        "num_agents": 16,
+        "replay_size": 200_000,
+        "replay_start": 20_000,
+        "replay_batch": 128,
+        "training_intensity": 2.0,
+        "target_period": 312,
+        "n_step": 3,
+        "learning_rate": 1e-4,
+        "normalize_images": True,
+        "epsilon_end": 0.01,
+        "epsilon_steps": 200_000,
+        "steps": 4_000_000,
     },
     # Takes seconds on a laptop. Shows that everything runs, not that it learns.
     "smoke": {

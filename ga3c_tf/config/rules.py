@@ -66,6 +66,14 @@ RULES = (
         ),
     ),
     Rule(
+        ("replay_size", "num_agents"),
+        lambda config: config.algorithm == "dqn" and config.replay_size < config.smallest_replay,
+        lambda config: (
+            f"{_given(config, 'replay_size')} is too small for {_given(config, 'num_agents')} and "
+            f"{_given(config, 't_max')}; it must be at least {config.smallest_replay}"
+        ),
+    ),
+    Rule(
         ("episodes",),
         lambda config: (
             config.target_score is not None

@@ -15,6 +15,7 @@ from ga3c_tf.config.declaration import ATARI_GAMES, READERS
 from ga3c_tf.config.declared.beyond import BeyondPaperSettings
 from ga3c_tf.config.declared.environment import EnvironmentSettings
 from ga3c_tf.config.declared.learning import LearningSettings
+from ga3c_tf.config.declared.replay import ReplaySettings
 from ga3c_tf.config.declared.run import RunSettings
 from ga3c_tf.config.declared.workers import WorkerSettings
 from ga3c_tf.config.rates import Rates
@@ -27,7 +28,9 @@ SMALLEST_SCREEN = 36
 
 
 @dataclass(frozen=True)
-class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSettings, EnvironmentSettings):
+class Settings(
+    RunSettings, ReplaySettings, BeyondPaperSettings, LearningSettings, WorkerSettings, EnvironmentSettings
+):
     """The settings of one run, unchecked. Section and table numbers refer to the paper (ICLR 2017)."""
 
     def reads(self, name: str) -> bool:
@@ -91,10 +94,19 @@ class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSetting
 
     @property
     def states_per_update(self) -> int:
-        """Minimum number of states in a training batch."""
+        """Minimum number of states that an update needs: in its batch, or more in a replay memory."""
+        if self.reads("replay_batch"):
+            return math.ceil(self.replay_batch / self.training_intensity)
         if self.reads("min_training_batch"):
             return self.min_training_batch + 1
         return self.num_agents * self.t_max if self.system == "a2c" else 1
+
+    @property
+    def smallest_replay(self) -> int:
+        """Least `replay_size`: for each agent a segment, the frames before its first state and after its
+        last, and the steps whose return is not known yet.
+        """
+        return (self.num_agents + self.remote_agents) * (self.t_max + self.n_step + 2 * self.frame_stack)
 
     @property
     def most_agents(self) -> int:

@@ -49,12 +49,15 @@ class UpdateResult(NamedTuple):
         divergence: divergence of the policy that is updated from the policies that chose the actions.
         version: updates done so far, this one included if it was applied.
         applied: whether the model changed. An update is skipped if a loss or gradient is not finite.
+        errors: float32 [B], difference between the value of each state and its target, from which a replay
+            memory has its priorities; None where the learner has none.
     """
 
     metrics: Mapping[str, float]
     divergence: Divergence
     version: int
     applied: bool
+    errors: np.ndarray | None = None
 
 
 class UpdateRecord(NamedTuple):

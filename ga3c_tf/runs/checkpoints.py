@@ -15,6 +15,8 @@ from typing import cast
 import numpy as np
 
 from ga3c_tf.errors import Diverged, UserError
+from ga3c_tf.experience.replay.files import remove_replay
+from ga3c_tf.experience.replay.replay import Replay
 from ga3c_tf.files import json_text, sync
 from ga3c_tf.model.tensorflow import plain_path, tf
 from ga3c_tf.runs.checkpoint_folders import FOLDER, REPLACED, checkpoint_folders, checkpoint_name
@@ -73,13 +75,18 @@ class Checkpoints:
         scored = [(score, step) for step in self.steps() if (score := self._score(step)) is not None]
         return max(scored)[1] if scored else None
 
-    def save(self, agent_steps: int, counters: dict, rolling_score: float) -> Path:
+    def save(
+        self, agent_steps: int, counters: dict, rolling_score: float, replay: Replay | None = None
+    ) -> Path:
         """Write a checkpoint, then remove those that are neither among the last three nor the best.
+
+        A replay memory takes gigabytes, so only the newest checkpoint holds it.
 
         Args:
             agent_steps: agent steps of the run, which name the checkpoint.
             counters: counters of the run, stored as JSON.
             rolling_score: score by which `best` compares checkpoints; not-a-number if there is none yet.
+            replay: replay memory to be saved; None for none.
 
         Returns:
             The folder of the checkpoint.
@@ -100,6 +107,8 @@ class Checkpoints:
             with plain_path(aside) as plain:
                 self._checkpoint.write(f"{plain}/{FILE}")
             (aside / "score.json").write_text(json_text({"rolling_score": rolling_score}) + "\n")
+            if replay:
+                replay.save(aside)
             for file in aside.iterdir():
                 _sync(file)
         except (OSError, tf.errors.OpError) as error:
@@ -110,6 +119,9 @@ class Checkpoints:
         for step in self.steps()[:-KEEP_LAST]:
             if step not in (best, agent_steps):
                 shutil.rmtree(self._path(step), ignore_errors=True)
+        for step in self.steps():
+            if step != agent_steps:
+                remove_replay(self._path(step))
         return path
 
     def _put_in_place(self, aside: Path, path: Path) -> None:

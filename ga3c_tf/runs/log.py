@@ -53,6 +53,8 @@ METRIC_COLUMNS = (
     "dropped_steps",
     "q_loss",
     "q_value",
+    "sample_age",
+    "training_intensity",
 )
 ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noise", "accepted", "why")
 EVENT_COLUMNS = ("time_s", "agent_steps", "event", "why")

@@ -14,6 +14,8 @@ from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.contracts import BatchSource
 from ga3c_tf.experience.lag_limit import LagLimit
 from ga3c_tf.experience.queues import EPISODE, INDEX, IndexQueue, RecordQueue
+from ga3c_tf.experience.replay.replay import Replay
+from ga3c_tf.experience.replay.room import check_room, replay_bytes
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.runs import outcomes
@@ -42,6 +44,7 @@ class Session:
         model: model that is trained.
         memory: buffers that the agents and the server share.
         stats: counters of episodes, predictions and updates.
+        replay: replay memory of the algorithms that have one, else None.
         inference: predicts for states in the shared buffers, with the model.
         updater: makes the updates of the model on a batch.
         lost: counts the agent processes that ended unexpectedly and were replaced.
@@ -69,6 +72,7 @@ class Session:
         self.warn = warn
         self.model = new_model(config, spec, config.seed, device, say=warn)
         self.memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
+        self.replay = self._new_replay(spec)
         self.stats = Stats(
             self.model.metrics, config.rolling_episodes, config.remote_agents > 0, config.max_failures
         )
@@ -77,7 +81,8 @@ class Session:
         self._minibatches = Minibatches(config)
         explores = self.rates if config.reads("epsilon") else None
         self.inference = Inference(self.model, self.memory, self.stats, explores)
-        self.updater = Updater(self.model, self.stats, self._minibatches, self.rates)
+        feedback = self.replay.feedback if self.replay else None
+        self.updater = Updater(self.model, self.stats, self._minibatches, self.rates, feedback)
         self.lag_limit = LagLimit(config.max_policy_lag, self.memory, lambda: self.model.updates)
         self.training_queue = IndexQueue()
         self.episode_queue = RecordQueue(EPISODE)
@@ -198,8 +203,8 @@ class Session:
     # what a system calls
 
     def new_source(self, minimum: int) -> BatchSource:
-        """Return what makes batches of the segments: of more states than this minimum."""
-        return BatchBuilder(self.memory, minimum)
+        """Return what makes batches of segments: the replay memory, or else more states than this minimum."""
+        return self.replay or BatchBuilder(self.memory, minimum)
 
     def new_stream(self) -> int:
         """Return the number of a random stream that no agent of this run has used.
@@ -209,6 +214,16 @@ class Session:
         """
         self._agents_started += 1
         return self._agents_started - 1
+
+    def _new_replay(self, spec: EnvironmentSpec) -> Replay | None:
+        """Return the replay memory, empty, after a line that says how much memory it takes."""
+        config = self.config
+        if config.algorithm != "dqn":
+            return None
+        check_room(config.replay_size, spec)
+        mib = replay_bytes(config.replay_size, spec) / 2**20
+        self.warn(f"the replay memory of {config.replay_size:,} states takes {mib:,.0f} MiB")
+        return Replay(config, spec, self.memory)
 
     def open_log(self, path: Path) -> None:
         """Open the curves in the run folder `path`; rows from a lost part of the run are dropped.

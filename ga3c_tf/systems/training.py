@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from ga3c_tf.errors import Diverged
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.memory import resident_mib
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.trackers import Tracking
@@ -72,7 +74,11 @@ class Training:
         """
         counters = self._checkpoints.restore("latest")
         self._checkpoints.set_damaged_aside()
-        self.session.restore(counters)
+        session = self.session
+        session.restore(counters)
+        if session.replay:
+            steps = session.steps_before
+            session.replay.resume(checkpoint_folders(self._run.path)[steps], steps, session.warn)
         return counters["time_s"]
 
     def stop(self, reason: str) -> None:
@@ -270,7 +276,8 @@ class Training:
         try:
             session.log.flush()  # otherwise a resumed run could find rows missing
             session.model.store()
-            return self._checkpoints.save(agent_steps, counters, session.stats.settled_score)
+            replay = session.replay if session.config.save_replay else None
+            return self._checkpoints.save(agent_steps, counters, session.stats.settled_score, replay)
         except OSError as error:
             raise NotSaved(f"no checkpoint at {agent_steps} agent steps: {error.strerror or error}") from None
 
@@ -334,6 +341,7 @@ class _Rows:
             "agents": counts.agents,
             "predictors": counts.predictors,
             "trainers": counts.trainers,
+            "training_intensity": window["tps"] * window["training_batch"] / pps if pps else math.nan,
             "rss_mb": resident_mib(),
             "dropped_steps": session.lag_limit.dropped_steps,
         }

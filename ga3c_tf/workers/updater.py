@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 
+import numpy as np
+
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.errors import Diverged
 from ga3c_tf.experience.columns import Batch
@@ -23,6 +25,7 @@ class Updater:
         observer: is told of each update.
         minibatches: splits each batch into the minibatches of its updates.
         rates: returns the current rates.
+        feedback: is told of the errors, float32 [B], that an update found on its batch.
     """
 
     def __init__(
@@ -31,11 +34,13 @@ class Updater:
         observer: Observer,
         minibatches: Minibatches,
         rates: Callable[[], Rates],
+        feedback: Callable[[Batch, np.ndarray], None] | None = None,
     ):
         self._learner = learner
         self._observer = observer
         self._minibatches = minibatches
         self._rates = rates
+        self._feedback = feedback
 
     def train_on(self, batches: Iterable[Batch]) -> None:
         """Make all updates on these batches, with as few calls of the learner as it allows.
@@ -52,6 +57,8 @@ class Updater:
     def _tell(self, batch: Batch, result: UpdateResult) -> None:
         if result.applied:
             self._observer.updated(_record(batch, result))
+            if self._feedback and result.errors is not None:
+                self._feedback(batch, result.errors)
         else:
             self._observer.skipped(_skipped(batch, result))
 

@@ -97,7 +97,7 @@ def test_help_and_refusal_name_the_same_condition():
     assert only_with("importance_clip") == ["--algorithm actor-critic", "--correction clipped-is"]
     assert only_with("max_agents") == ["--system ga3c", "--adjustment fast or paper or nvlabs"]
     assert only_with("correction") == ["--algorithm actor-critic"]
-    assert only_with("epsilon") == ["--algorithm pqn"] and only_with("gamma") == []
+    assert only_with("epsilon") == ["--algorithm pqn or dqn"] and only_with("gamma") == []
 
 
 def test_a_setting_for_some_environments_is_refused_for_others():

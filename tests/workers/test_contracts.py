@@ -9,13 +9,16 @@ from ga3c_tf.algorithms.q_learning.pqn import PQN
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.errors import Diverged
+from ga3c_tf.experience.batch_builder import BatchBuilder
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import UpdateRecord, UpdateResult
 from ga3c_tf.experience.divergence import NO_SEGMENTS, UNKNOWN
 from ga3c_tf.experience.queues import RecordQueue
+from ga3c_tf.experience.replay.replay import Replay
 from ga3c_tf.experience.reply_pipes import ReplyPipes
 from ga3c_tf.experience.segments import FreeSlots
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.a3c.process import UpdateReport, update_type
 from ga3c_tf.workers.minibatches import Minibatches
@@ -165,3 +168,38 @@ def test_a_slot_goes_back_to_the_agent_that_fills_it(implementation):
     assert owners.is_valid(slot, 0)
     owners.released(slot, 0)
     assert has_back(1) and not has_back(0)
+
+
+def merging(memory):
+    return BatchBuilder(memory, minimum=9)
+
+
+def sampling(memory):
+    settings = {"replay_batch": 10, "replay_start": 0, "training_intensity": 1.0, "replay_size": 100}
+    config = Config(seed=1, num_agents=2, algorithm="dqn", **settings)
+    return Replay(config, EnvironmentSpec((4,), "float32", 3), memory)
+
+
+@pytest.mark.parametrize("implementation", [merging, sampling])
+def test_a_batch_source_counts_what_is_added_and_gives_batches_of_it_alone(implementation):
+    memory = RolloutBuffers(CONFIG, (4,), "float32", 3)
+    source = implementation(memory)
+    memory.lengths[:] = 4
+    batches = []
+    for number in range(1, 8):
+        slot = memory.slots_of(number % 2)[0]
+        memory.states[slot] = number
+        memory.columns["terminated"][slot] = number % 3 == 0
+        source.copy(slot, generation=0)
+        assert source.states == 4 * (number - 1)  # a copy that is not added counts for nothing
+        memory.states[slot] = -1  # the slot is filled anew
+        source.add()
+        assert source.states == 4 * number
+        if (batch := source.due()) is not None:
+            assert len(batch) >= 10 and set(batch.states[:, 0]) <= set(range(1, number + 1))
+            assert set(batch.agents) <= {0, 1}
+            batches.append(batch)
+            assert source.due() is None
+    assert len(batches) == 2
+    source.copy(memory.slots_of(0)[0], generation=1)
+    assert source.states == 28 and source.due() is None

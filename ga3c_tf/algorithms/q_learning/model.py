@@ -5,6 +5,7 @@ B is the number of states in a batch, A the number of actions.
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
@@ -44,9 +45,14 @@ class QModel(NetworkModel):
     Args:
         config, state_shape, state_dtype, num_actions, seed, network, device, store: as for the actor-critic's
             `Model`; the network gives Q [B, A].
+
+    Attributes:
+        config: settings of the run.
+        device: TensorFlow device; None leaves the choice to TensorFlow.
+        new_network: makes another network with the same initial weights.
     """
 
-    metrics = METRICS
+    metrics: tuple[str, ...] = METRICS
     layer_norm: ClassVar[bool]
     columns: ClassVar[Mapping[str, tf.DType]]
     """Types of the columns with one number for each step that the loss reads."""
@@ -63,13 +69,22 @@ class QModel(NetworkModel):
         store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
     ):
         super().__init__()
-        self._config = config
-        self._device = device
+        self.config = config
+        self.device = device
         with tf.device(device):
             self.dtype_policy = resolve_dtype_policy(config.dtype_policy, device)
-            self.network = network or q_network(
-                config, state_shape, state_dtype, num_actions, seed, self.dtype_policy, self.layer_norm
+            self.new_network = functools.partial(
+                q_network,
+                config,
+                state_shape,
+                state_dtype,
+                num_actions,
+                seed,
+                self.dtype_policy,
+                self.layer_norm,
             )
+            self.network = network or self.new_network()
+            self.prepare()
             self.variables = [variable.value for variable in self.network.trainable_variables]
             self.states = tf.TensorSpec((None, *state_shape), np.dtype(state_dtype))
             self._predict = direct_call(trace(self._prediction_graph, [self.states]))
@@ -84,6 +99,9 @@ class QModel(NetworkModel):
             self._store = DeviceWeights(config, self, self.version, device)
         else:
             self._store = store(self, self.version)
+
+    def prepare(self) -> None:
+        """Make what the loss needs besides the network, before its graph is traced."""
 
     def inputs(self) -> dict[str, tf.TensorSpec]:
         """Return the columns of a batch that an update reads, the states among them."""
@@ -101,7 +119,7 @@ class QModel(NetworkModel):
         The weights used include every update up to this version. An update still running in another thread
         may be included in some of them.
         """
-        with tf.device(self._device):
+        with tf.device(self.device):
             policy, values, version = self._predict(tf.constant(states, self.states.dtype))
         return Prediction(policy.numpy(), values.numpy(), int(version.numpy()))
 
@@ -109,13 +127,15 @@ class QModel(NetworkModel):
         return [self._update(batch, rates) for batch in batches]
 
     def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
-        with tf.device(self._device):
+        with tf.device(self.device):
             columns = [tf.constant(getattr(batch, name), spec.dtype) for name, spec in self.inputs().items()]
             *gradients, numbers = self._compute(*columns)
-        *metrics, finite = numbers.numpy()[: len(METRICS) + 1].tolist()
+        numbers = numbers.numpy()
+        *metrics, finite = numbers[: len(METRICS) + 1].tolist()
         version = self._store.push(gradients, rates.learning_rate) if finite else self._store.version()
         self._store.pull()
-        return UpdateResult(dict(zip(METRICS, metrics, strict=True)), UNKNOWN, version, bool(finite))
+        by_name = dict(zip(METRICS, metrics, strict=True))
+        return UpdateResult(by_name, UNKNOWN, version, bool(finite), errors=numbers[len(METRICS) + 1 :])
 
     def _prediction_graph(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         version = self.version.read_value()
@@ -132,10 +152,10 @@ class QModel(NetworkModel):
             loss = self.loss(batch)
             total = tf.reduce_sum(loss.losses)
             count = tf.cast(tf.size(loss.losses), tf.float32)
-            objective = total / count if self._config.loss_reduction == "mean" else total
+            objective = total / count if self.config.loss_reduction == "mean" else total
         gradients = tape.gradient(objective, self.variables)
-        if self._config.grad_clip_global:
-            gradients, _ = tf.clip_by_global_norm(gradients, self._config.grad_clip_global)
+        if self.config.grad_clip_global:
+            gradients, _ = tf.clip_by_global_norm(gradients, self.config.grad_clip_global)
         # A loss and its gradients are finite where the errors are, which a sum of losses shows.
         finite = tf.cast(tf.math.is_finite(total), tf.float32)
         summary = tf.stack([total, tf.reduce_sum(loss.q_values), finite])

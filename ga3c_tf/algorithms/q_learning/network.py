@@ -22,7 +22,8 @@ def q_network(
 ) -> keras.Model:
     """Build the network from states [B, *state_shape] to Q of each action, float32 [B, A].
 
-    The output for the value of a state is left out, in a user's own network too.
+    The output for the value of a state is left out, in a user's own network too, or is a part of Q in a
+    dueling network.
 
     Args:
         config: settings of the run; those for the network are used.
@@ -43,7 +44,18 @@ def q_network(
         dtype_policy,
         layer_norm,
     )
-    if ":" not in config.network:
-        return keras.Model(network.input, network.outputs[0], name=network.name)
-    states = keras.Input(state_shape, dtype=np.dtype(state_dtype).name)
-    return keras.Model(states, network(states)[0], name=network.name)
+    states = network.input
+    outputs = network.outputs
+    if ":" in config.network:
+        states = keras.Input(state_shape, dtype=np.dtype(state_dtype).name)
+        outputs = network(states)
+    q_values = dueling(*outputs) if config.dueling else outputs[0]
+    return keras.Model(states, q_values, name=network.name)
+
+
+def dueling(advantages: keras.KerasTensor, values: keras.KerasTensor) -> keras.KerasTensor:
+    """Return Q of a dueling network (Wang et al. 2016, equation 9): the value of the state, plus the
+    advantage of each action over the mean of all, [B, A].
+    """
+    mean = keras.ops.mean(advantages, axis=1, keepdims=True)
+    return keras.ops.expand_dims(values, 1) + advantages - mean

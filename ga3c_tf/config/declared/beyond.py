@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from ga3c_tf.config.declaration import ACTOR_CRITIC, OWN, SCREENS, SET, beside, declare
+from ga3c_tf.config.declaration import ACTOR_CRITIC, OWN, SCREENS, SET, WITH_SEGMENTS, beside, declare
 from ga3c_tf.config.declared.learning import VARIABLES
 from ga3c_tf.config.declared.q_learning import QLearningSettings
 from ga3c_tf.config.declared.workers import ONE_MODEL
@@ -116,6 +116,7 @@ class BeyondPaperSettings(QLearningSettings):
                 clip_ratio=SET, algorithm="pqn", because="without them a batch can be trained on only once"
             )
         ],
+        algorithms=WITH_SEGMENTS,
     )
     minibatch_size: int = declare(
         0,
@@ -125,6 +126,7 @@ class BeyondPaperSettings(QLearningSettings):
         low=0,
         high=100_000,
         systems=ONE_MODEL,
+        algorithms=WITH_SEGMENTS,
     )
     value_coefficient: float = declare(
         1.0,

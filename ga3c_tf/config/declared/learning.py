@@ -24,8 +24,9 @@ class LearningSettings:
     algorithm: str = declare(
         "actor-critic",
         "algorithm",
-        "'actor-critic' (advantage actor-critic, the paper's) or 'pqn' (Q(lambda) without a replay memory, "
-        "Gallici et al. 2024; its networks have layer normalization).",
+        "'actor-critic' (advantage actor-critic, the paper's), 'pqn' (Q(lambda) without a replay memory, "
+        "Gallici et al. 2024; its networks have layer normalization) or 'dqn' (deep Q-networks with a replay "
+        "memory, Mnih et al. 2015).",
         choices=ALGORITHMS,
         needs=[beside(system=ONE_MODEL, when=Q_LEARNING)],
         fixed="the run's weights are of this algorithm",

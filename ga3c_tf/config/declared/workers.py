@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ga3c_tf.config.declaration import SET, SYSTEMS, beside, declare
+from ga3c_tf.config.declaration import SET, SYSTEMS, WITH_SEGMENTS, beside, declare
 
 MOST = 10**6
 """Upper bound for counts without a natural bound. Its square is that for budgets in steps and episodes."""
@@ -66,6 +66,7 @@ class WorkerSettings:
         "Train on the last transition of an episode, which the authors' code drops.",
         systems=QUEUED,
         refused_elsewhere=True,
+        algorithms=WITH_SEGMENTS,
     )
 
     remote_agents: int = declare(
@@ -123,6 +124,7 @@ class WorkerSettings:
         low=0,
         high=100_000,
         systems=QUEUED,
+        algorithms=WITH_SEGMENTS,
     )
     max_training_queue: int = declare(
         100,
@@ -143,6 +145,7 @@ class WorkerSettings:
         low=0,
         high=MOST,
         systems=QUEUED,
+        algorithms=WITH_SEGMENTS,
     )
     lag: int = declare(
         0,
@@ -152,6 +155,7 @@ class WorkerSettings:
         low=0,
         high=100_000,
         systems=("a2c",),
+        algorithms=WITH_SEGMENTS,
     )
 
     adjustment: str = declare(
@@ -163,6 +167,7 @@ class WorkerSettings:
         choices=("off", *ADJUSTMENTS),
         systems=GA3C,
         refused_elsewhere=True,
+        algorithms=WITH_SEGMENTS,
     )
     adjustment_seconds: float = declare(
         20.0,

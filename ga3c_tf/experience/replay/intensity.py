@@ -16,15 +16,16 @@ class TrainingIntensity:
         start: number of steps that are taken in before the first batch. They allow no training.
 
     Attributes:
+        start: the same.
         collected: number of steps taken in.
         trained: number of states in the batches so far.
     """
 
     def __init__(self, intensity: float, start: int):
         self._intensity = intensity
-        self._start = start
+        self.start = start
         self.collected = self.trained = 0
 
     def is_due(self, states: int) -> bool:
         """Return whether a batch of so many states may be trained on now."""
-        return self.trained + states <= self._intensity * (self.collected - self._start)
+        return self.trained + states <= self._intensity * (self.collected - self.start)

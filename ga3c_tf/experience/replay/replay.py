@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
+from ga3c_tf.config import Config
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.replay.files import ReplayUnreadable, has_replay, load_replay, save_replay
 from ga3c_tf.experience.replay.intensity import TrainingIntensity
-from ga3c_tf.experience.replay.memory import CollectedSegment, ReplayMemory
+from ga3c_tf.experience.replay.memory import CollectedSegment, ReplayMemory, Sampling
+from ga3c_tf.experience.spec import EnvironmentSpec
 
 
 class Replay:
     """Takes segments into a replay memory, and samples the batches that are due. A `BatchSource`.
 
-    Segments and batches are for one thread at a time; `feedback` is for any.
+    Segments and batches are for one thread at a time; `feedback` and `save` are for any.
 
     Args:
+        config: settings of the run; those of the replay memory are used.
+        spec: states of the environment.
         buffers: buffers shared with the agents.
-        memory: the replay memory.
-        intensity: decides when a batch is due.
-        batch_size: number of steps in a batch.
     """
 
-    def __init__(
-        self, buffers: RolloutBuffers, memory: ReplayMemory, intensity: TrainingIntensity, batch_size: int
-    ):
+    def __init__(self, config: Config, spec: EnvironmentSpec, buffers: RolloutBuffers):
+        self._config = config
+        self._spec = spec
         self._buffers = buffers
-        self._memory = memory
-        self._intensity = intensity
-        self._batch_size = batch_size
+        self._intensity = TrainingIntensity(config.training_intensity, config.replay_start)
         self._lock = threading.Lock()
+        self._begin(0)
 
     @property
     def states(self) -> int:
-        """Number of states taken in so far."""
+        """Number of states taken in since the start of the session."""
         return self._intensity.collected
 
     def copy(self, slot: int, generation: int) -> None:
@@ -65,13 +68,58 @@ class Replay:
 
     def due(self) -> Batch | None:
         """Return a batch if one is due, else None."""
-        if not (self._memory.can_sample and self._intensity.is_due(self._batch_size)):
+        size = self._config.replay_batch
+        if not (self._memory.can_sample and self._intensity.is_due(size)):
             return None
-        self._intensity.trained += self._batch_size
+        self._intensity.trained += size
         with self._lock:
-            return self._memory.sample(self._batch_size)
+            return self._memory.sample(size)
 
     def feedback(self, batch: Batch, errors: np.ndarray) -> None:
         """Give the steps of a batch priorities by their errors, float32 [B]."""
         with self._lock:
             self._memory.set_errors(batch, errors)
+
+    def save(self, folder: Path) -> None:
+        """Write the replay memory to a folder.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        with self._lock:
+            save_replay(self._memory, folder)
+
+    def resume(self, folder: Path, agent_steps: int, warn: Callable[[str], None]) -> None:
+        """Continue from a checkpoint; before the first segment.
+
+        Args:
+            folder: the checkpoint; it need not hold a replay memory.
+            agent_steps: steps of earlier sessions, whose samples are not repeated.
+            warn: called with one line if the replay memory is filled anew.
+        """
+        self._begin(agent_steps)
+        anew = f"it is filled anew with {self._config.replay_start} steps before the training goes on"
+        if not has_replay(folder):
+            warn(f"the replay memory was not saved (--save-replay would); {anew}")
+            return
+        try:
+            load_replay(self._memory, folder)
+        except ReplayUnreadable as error:
+            warn(f"the replay memory in {folder} {error}; {anew}")
+            self._begin(agent_steps)
+        else:
+            self._intensity.start = max(0, self._config.replay_start - self._memory.collected)
+
+    def _begin(self, agent_steps: int) -> None:
+        """Make an empty memory."""
+        config = self._config
+        spec = self._spec
+        self._memory = ReplayMemory(
+            config.replay_size,
+            self._buffers.num_agents,
+            spec.state_shape,
+            spec.state_dtype,
+            spec.stacked,
+            Sampling(config.n_step, config.gamma, config.priority_exponent, config.importance_exponent),
+            np.random.default_rng(np.random.SeedSequence(config.seed, spawn_key=(0, 1, agent_steps))),
+        )

@@ -127,11 +127,11 @@ class Player:
 
     def sampled_steps(self, lane_size, n_step):
         """The numbers of the steps that can be sampled."""
-        known = len(self.steps)
-        while len(self.steps) - known < n_step - 1 and known and self.steps[known - 1][4] == GOES_ON:
-            known -= 1
+        end = len(self.steps)
+        while len(self.steps) - end < n_step - 1 and end and self.steps[end - 1][4] == GOES_ON:
+            end -= 1
         oldest = self.position - lane_size + self._stacked
-        return {number for number in range(known) if self.steps[number][3] >= oldest}
+        return {number for number in range(end) if self.steps[number][3] >= oldest}
 
     def check(self, number, state, after, reward, discount, n_step):
         """A sample is that step, with its state and its return."""

@@ -1,0 +1,116 @@
+"""DQN's targets, losses and gradients against slow NumPy, and its target network."""
+
+import numpy as np
+import pytest
+
+from ga3c_tf.algorithms.q_learning.dqn import DQN
+from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
+from ga3c_tf.experience.columns import Batch
+
+STATES, ACTIONS = 4, 3
+RATES = Rates(0.01)
+
+
+def config_of(**settings):
+    usual = {"algorithm": "dqn", "seed": 1, "network": "mlp", "rmsprop_epsilon": 1e-2, "target_period": 3}
+    return Config(**usual | settings)
+
+
+def model_of(**settings):
+    return DQN(config_of(**settings), (STATES,), "float32", ACTIONS, seed=1)
+
+
+def batch_of(size=16, scale=3.0):
+    random = np.random.default_rng(0)
+    return Batch(
+        states=random.normal(size=(size, STATES)).astype(np.float32),
+        next_states=random.normal(size=(size, STATES)).astype(np.float32),
+        actions=random.integers(ACTIONS, size=size).astype(np.int32),
+        returns=random.normal(0, scale, size).astype(np.float32),
+        discounts=random.choice([0.0, 0.9, 0.81], size).astype(np.float32),
+        weights=random.uniform(0.1, 1, size).astype(np.float32),
+        versions=np.zeros(size, np.int64),
+        agents=np.zeros(size, np.int64),
+        ages=np.arange(size),
+    )
+
+
+def q_of(network, states):
+    return network(states).numpy().astype(np.float64)
+
+
+def slow_errors(model, batch, double):
+    """The difference of each target and its value, step by step."""
+    errors = []
+    for row in range(len(batch)):
+        after = batch.next_states[row : row + 1]
+        of_target = q_of(model.target, after)[0]
+        best = q_of(model.network if double else model.target, after)[0].argmax()
+        target = batch.returns[row] + batch.discounts[row] * of_target[best]
+        errors.append(target - q_of(model.network, batch.states[row : row + 1])[0][batch.actions[row]])
+    return np.array(errors)
+
+
+def changed(model):
+    """Gives the target network other weights than the network."""
+    random = np.random.default_rng(5)
+    for weight in model.target.weights:
+        weight.assign(random.normal(0, 0.5, weight.shape))
+    return model
+
+
+@pytest.mark.parametrize("dueling", [True, False])
+@pytest.mark.parametrize("double", [True, False])
+def test_errors_and_losses_are_those_of_a_loop(double, dueling):
+    model, batch = changed(model_of(double_q=double, dueling=dueling)), batch_of()
+    expected = slow_errors(model, batch, double)
+    value = q_of(model.network, batch.states)[np.arange(len(batch)), batch.actions].sum()
+    [result] = model.train([batch], RATES)
+    np.testing.assert_allclose(result.errors, expected, rtol=1e-4, atol=1e-5)
+    huber = [0.5 * e * e if abs(e) <= 1 else abs(e) - 0.5 for e in expected]
+    metrics = {"q_loss": (batch.weights * huber).sum(), "q_value": value, "sample_age": batch.ages.sum()}
+    assert result.metrics == pytest.approx(metrics, rel=1e-4)
+    assert (np.abs(expected) > 1).any() and (np.abs(expected) < 1).any()
+    assert result.applied and result.version == 1
+
+
+def test_the_gradient_is_that_of_the_weighted_clipped_errors():
+    """The bias of the last layer: its gradient is the sum of the errors of its action, clipped to 1."""
+    model, batch = changed(model_of(dueling=False, rmsprop_decay=0.0, loss_reduction="mean")), batch_of()
+    expected = slow_errors(model, batch, double=True)
+    bias = model.network.trainable_variables[-1]
+    before = bias.numpy()
+    model.train([batch], RATES)
+    for action in range(ACTIONS):
+        here = batch.actions == action
+        gradient = -(batch.weights * expected.clip(-1, 1))[here].sum() / len(batch)
+        step = -RATES.learning_rate * gradient / np.sqrt(gradient**2 + 1e-2)
+        assert bias.numpy()[action] - before[action] == pytest.approx(step, rel=1e-3)
+
+
+def test_the_target_network_is_a_copy_from_time_to_time():
+    model, batch = model_of(target_period=3), batch_of()
+    same = []
+    for _ in range(7):
+        model.train([batch], RATES)
+        pairs = zip(model.target.weights, model.network.weights, strict=True)
+        same.append(all((target.numpy() == weight.numpy()).all() for target, weight in pairs))
+    assert same == [False, False, True, False, False, True, False]
+
+
+def test_the_target_network_begins_with_weights_that_were_loaded():
+    model = changed(model_of())
+    model.load()
+    for target, weight in zip(model.target.weights, model.network.weights, strict=True):
+        np.testing.assert_array_equal(target.numpy(), weight.numpy())
+
+
+def test_an_update_with_an_infinite_target_is_skipped():
+    model, batch = model_of(), batch_of()
+    weights = [weight.numpy() for weight in model.network.weights]
+    batch.returns[3] = np.inf
+    [result] = model.train([batch], RATES)
+    assert not result.applied and result.version == 0
+    for weight, before in zip(model.network.weights, weights, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), before)
