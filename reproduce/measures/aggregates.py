@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ga3c_tf.reproduce.measures.estimates import Estimate
+from ga3c_tf.reproduce.measures.estimates import Effect
 
 RESAMPLES = 4000
 MOST_RESAMPLES = 500
@@ -43,7 +43,7 @@ def stratified_interquartile_mean(strata: Sequence[Sequence[float]]) -> tuple[fl
 
 def probability_of_improvement(
     scores_x: Sequence[Sequence[float]], scores_y: Sequence[Sequence[float]], confidence: float = 0.95
-) -> Estimate:
+) -> Effect:
     """Return the probability that a run of the first group scores more than one of the second; a tie is half.
 
     The probability is averaged over conditions, as in Agarwal et al. 2021 (arXiv 2108.13264). Its interval is
@@ -60,7 +60,7 @@ def probability_of_improvement(
     pairs = [(np.asarray(x, float), np.asarray(y, float)) for x, y in zip(scores_x, scores_y, strict=True)]
     n = min((len(group) for pair in pairs for group in pair), default=0)
     if not n or any(np.isnan(group).any() for pair in pairs for group in pair):
-        return Estimate(limit=0.5)
+        return Effect(limit=0.5)
     steps = math.lcm(*(2 * len(x) * len(y) for x, y in pairs))  # steps * share is a whole number
     effect = float(np.mean([_wins(x, y).mean() for x, y in pairs]))
     distribution = np.ones(1)
@@ -69,7 +69,7 @@ def probability_of_improvement(
     reached = np.cumsum(distribution)
     edges = np.array([1 - confidence, 1 + confidence]) / 2 - ROUNDING
     low, high = np.searchsorted(reached, edges) / (steps * len(pairs))
-    return Estimate(effect, float(low), float(high), n=n, limit=0.5)
+    return Effect(effect, float(low), float(high), n=n, limit=0.5)
 
 
 def _distribution(x: np.ndarray, y: np.ndarray, steps: int, seed: int) -> np.ndarray:

@@ -19,13 +19,13 @@ LEAST_SEEDS = 3
 """With fewer values in a group there is no test."""
 POWER = 0.8
 MOST = 100.0
-"""Largest multiple of the runs that `Estimate.times_the_runs` estimates."""
+"""Largest multiple of the runs that `Effect.times_the_runs` estimates."""
 ROUNDING = 1e-9
 RELATIVE_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Effect:
     """An effect, and the test whether it differs from its limit.
 
     Attributes:
@@ -69,7 +69,7 @@ class Estimate:
         effect, low, high, limit = map(math.exp, numbers)
         return effect, low, high, limit
 
-    def looked(self, looks: int) -> Estimate:
+    def looked(self, looks: int) -> Effect:
         """Return the estimate with the p value of so many looks at growing data, by Bonferroni's method."""
         return replace(self, p=min(looks * self.p, 1.0), looks=looks)
 
@@ -93,10 +93,10 @@ class Estimate:
         return float(times[enough.argmax()]) if enough.any() else math.inf
 
 
-NOTHING = Estimate()
+NOTHING = Effect()
 
 
-def paired(first: pd.Series, second: pd.Series | float = 0.0, limit: float = 0.0, **names: Any) -> Estimate:
+def paired(first: pd.Series, second: pd.Series | float = 0.0, limit: float = 0.0, **names: Any) -> Effect:
     """Compare two groups pair by pair by Student's t test, or by the sign test if all differences are equal.
 
     Args:
@@ -107,8 +107,8 @@ def paired(first: pd.Series, second: pd.Series | float = 0.0, limit: float = 0.0
     """
     differences = (first - second).dropna().to_numpy(float)
     if not len(differences):
-        return Estimate(limit=limit, **names)
-    estimate = Estimate(
+        return Effect(limit=limit, **names)
+    estimate = Effect(
         float(differences.mean()), *student_interval(differences), n=len(differences), limit=limit, **names
     )
     if len(differences) < LEAST_SEEDS:
@@ -122,13 +122,13 @@ def paired(first: pd.Series, second: pd.Series | float = 0.0, limit: float = 0.0
 
 def paired_ratio(
     first: pd.Series, second: pd.Series | float = 1.0, limit: float = 1.0, **names: Any
-) -> Estimate:
+) -> Effect:
     """Compare two groups of positive values as `paired`, by the logarithms of their ratios."""
     estimate = paired(_logarithms(first), _logarithms(second), math.log(limit), **names)
     return replace(estimate, ratio=True)
 
 
-def growth(groups: pd.DataFrame, **names: Any) -> Estimate:
+def growth(groups: pd.DataFrame, **names: Any) -> Effect:
     """Return the factor by which positive values grow from one group to the next.
 
     Each seed has its own slope of the logarithms, and Student's t test compares the slopes with 0.
@@ -139,17 +139,17 @@ def growth(groups: pd.DataFrame, **names: Any) -> Estimate:
     """
     whole = groups.dropna()
     if groups.shape[1] < 2 or whole.empty:
-        return Estimate(ratio=True, **names)
+        return Effect(ratio=True, **names)
     slopes = np.polyfit(range(groups.shape[1]), np.log(whole.to_numpy(float)).T, 1)[0]
     return replace(paired(pd.Series(slopes), **names), ratio=True)
 
 
-def welch(first: ArrayLike, second: ArrayLike, **names: Any) -> Estimate:
+def welch(first: ArrayLike, second: ArrayLike, **names: Any) -> Effect:
     """Compare two groups by Welch's t test, for values that do not depend on the machine."""
     return pooled([(first, second)], **names)
 
 
-def pooled(conditions: Sequence[tuple[ArrayLike, ArrayLike]], limit: float = 0.0, **names: Any) -> Estimate:
+def pooled(conditions: Sequence[tuple[ArrayLike, ArrayLike]], limit: float = 0.0, **names: Any) -> Effect:
     """Compare two groups under several conditions, by the mean of their differences.
 
     This is Welch's t test with the variance of each group under each condition, and Satterthwaite's degrees
@@ -163,22 +163,22 @@ def pooled(conditions: Sequence[tuple[ArrayLike, ArrayLike]], limit: float = 0.0
     groups = [np.asarray(group, float) for condition in conditions for group in condition]
     n = min(map(len, groups), default=0)
     if not n:
-        return Estimate(limit=limit, **names)
+        return Effect(limit=limit, **names)
     means = np.array([group.mean() for group in groups]).reshape(-1, 2)
     effect = float((means[:, 0] - means[:, 1]).mean())
     if n < LEAST_SEEDS:
-        return Estimate(effect, n=n, limit=limit, **names)
+        return Effect(effect, n=n, limit=limit, **names)
     variances = np.array([group.var(ddof=1) / len(group) for group in groups]) / len(conditions) ** 2
     error = math.sqrt(variances.sum())
     if error <= RELATIVE_ROUNDING * np.abs(means).max():
-        return Estimate(effect, effect, effect, _separation(groups, means, limit), n, limit, **names)
+        return Effect(effect, effect, effect, _separation(groups, means, limit), n, limit, **names)
     freedom = 1 / float(((variances / variances.sum()) ** 2 / [len(group) - 1 for group in groups]).sum())
     reach = float(t_dist.ppf(0.975, freedom)) * error
     p = 2 * float(t_dist.sf(abs(effect - limit) / error, freedom))
-    return Estimate(effect, effect - reach, effect + reach, p, n, limit, freedom, **names)
+    return Effect(effect, effect - reach, effect + reach, p, n, limit, freedom, **names)
 
 
-def equality(estimate: Estimate, margin: float) -> float:
+def equality(estimate: Effect, margin: float) -> float:
     """Return the p value of the claim that an effect is between -`margin` and `margin`, by two one-sided t
     tests; not-a-number if there was no t test.
     """
@@ -188,7 +188,7 @@ def equality(estimate: Estimate, margin: float) -> float:
     return min(estimate.looks * float(t_dist.sf(distance, estimate.freedom)), 1.0)
 
 
-def signed_rank(differences: Sequence[float], **names: Any) -> Estimate:
+def signed_rank(differences: Sequence[float], **names: Any) -> Effect:
     """Test whether differences are symmetric around 0, by Wilcoxon's signed-rank test, exact with ties too.
 
     Args:
@@ -199,10 +199,10 @@ def signed_rank(differences: Sequence[float], **names: Any) -> Estimate:
         The median difference, without an interval.
     """
     if not np.any(differences):
-        return Estimate(0.0, p=1.0, n=len(differences), **names)
+        return Effect(0.0, p=1.0, n=len(differences), **names)
     every = PermutationMethod(n_resamples=2 ** len(differences))
     p = float(wilcoxon(differences, zero_method="pratt", method=every).pvalue)
-    return Estimate(float(np.median(differences)), p=p, n=len(differences), **names)
+    return Effect(float(np.median(differences)), p=p, n=len(differences), **names)
 
 
 def _logarithms(values: pd.Series | float) -> pd.Series | float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from ga3c_tf.reproduce.measures import sentences
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, NOTHING, Estimate, equality
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, NOTHING, Effect, equality
 
 HOLDS = "supported"
 FAILS = "not supported"
@@ -54,11 +54,11 @@ class Verdict:
 
     kind: str
     reason: str = ""
-    estimate: Estimate = NOTHING
+    estimate: Effect = NOTHING
     p: float = math.nan
     level: float = math.nan
     margin: float = 0.0
-    second: tuple[Estimate, float] | None = None
+    second: tuple[Effect, float] | None = None
 
     def undecided(self, reason: str) -> Verdict:
         """Return the same numbers, which decide nothing for this reason."""
@@ -117,9 +117,9 @@ class Above(NamedTuple):
         margin: relative difference that counts as none.
     """
 
-    estimate: Estimate
+    estimate: Effect
     below: bool = False
-    like: Estimate | None = None
+    like: Effect | None = None
     margin: float = WIDE_MARGIN
 
     @property
@@ -145,7 +145,7 @@ class AllAbove(NamedTuple):
         margin: relative difference that counts as none, if that is a verdict too; 0 if it is not.
     """
 
-    estimates: Sequence[Estimate]
+    estimates: Sequence[Effect]
     margin: float = 0.0
 
     @property
@@ -181,7 +181,7 @@ class Between(NamedTuple):
         counts: whether the claim takes a part of the error of the family, which the tests of p values share.
     """
 
-    estimate: Estimate
+    estimate: Effect
     below: bool = False
     counts: bool = False
 
@@ -210,7 +210,7 @@ class Settled(NamedTuple):
     """
 
     kind: str
-    estimate: Estimate
+    estimate: Effect
     counts: bool = True
 
     @property
@@ -322,13 +322,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _kind(estimate: Estimate, corrected: float, below: bool = False) -> str:
+def _kind(estimate: Effect, corrected: float, below: bool = False) -> str:
     if estimate.n < LEAST_SEEDS or not corrected < LEVEL:
         return INCONCLUSIVE
     return HOLDS if (estimate.effect > estimate.limit) != below else FAILS
 
 
-def _reason(estimate: Estimate) -> str:
+def _reason(estimate: Effect) -> str:
     if not estimate.n:
         return RUNS_MISSING
     return FEW_SEEDS if estimate.n < LEAST_SEEDS else NO_DIFFERENCE

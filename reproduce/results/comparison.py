@@ -12,7 +12,7 @@ import pandas as pd
 from ga3c_tf.reproduce.figures.figure import Figure, grouped
 from ga3c_tf.reproduce.figures.measurements import measured_alike
 from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.estimates import Estimate, paired, welch
+from ga3c_tf.reproduce.measures.estimates import Effect, paired, welch
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES, Above, Claim, Guard, judged
 from ga3c_tf.reproduce.runs.run import RecordedRun, seeds_have_one_machine
@@ -62,7 +62,7 @@ def section(figure: Figure, paper: Results, changed: Results) -> list[str]:
 
 def _effect(
     setting: RunSpec, changed: pd.Series, paper: pd.Series, compared: Iterable[RecordedRun]
-) -> Estimate:
+) -> Effect:
     """Compare the numbers of both methods: by pairs of one seed if the runs have a limit in minutes, else by
     groups.
 

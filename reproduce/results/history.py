@@ -21,7 +21,7 @@ from ga3c_tf.reproduce.runs.run import RecordedRun
 FILE = "history.json"
 
 
-class Rule(NamedTuple):
+class RuleCommit(NamedTuple):
     """The commit since which no change of a rule has altered a number or a verdict of a figure."""
 
     commit: str
@@ -62,7 +62,7 @@ class History:
         reviews: why a review has rejected the test of a claim, by figure and key of the claim.
     """
 
-    rules: Mapping[str, Rule] = field(default_factory=dict)
+    rules: Mapping[str, RuleCommit] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     reviews: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -76,14 +76,14 @@ class History:
         file = folder / FILE
         try:
             values = json.loads(file.read_text(encoding="utf-8"))
-            rules = {name: Rule(**rule) for name, rule in values["rules"].items()}
+            rules = {name: RuleCommit(**rule) for name, rule in values["rules"].items()}
             return cls(rules, tuple(Change(**change) for change in values["changes"]), values["reviews"])
         except FileNotFoundError:
             return cls()
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
 
-    def rule(self, name: str) -> Rule | None:
+    def rule(self, name: str) -> RuleCommit | None:
         """Return the commit of a figure's rules, by its name from `named`; None for a figure without any."""
         return self.rules.get(name) or self.rules.get(name.split(",")[0])
 

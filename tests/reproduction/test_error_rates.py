@@ -13,7 +13,7 @@ import pytest
 from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary
 from ga3c_tf.reproduce.figures.throughput.adjustment import Opposite
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement
-from ga3c_tf.reproduce.measures.estimates import Estimate, growth, paired, paired_ratio, pooled, welch
+from ga3c_tf.reproduce.measures.estimates import Effect, growth, paired, paired_ratio, pooled, welch
 from ga3c_tf.reproduce.measures.random_policy import RandomPolicy, has_left_random
 from ga3c_tf.reproduce.measures.verdicts import ALIKE, HOLDS, Above, AllAbove, Between, Claim, judged
 from ga3c_tf.trained.intervals import student_interval
@@ -130,7 +130,7 @@ def test_intervals_of_probabilities_and_of_a_share(rng):
             (lost, corrections.SECOND_CONFIDENCE),
         ):
             ends = student_interval(part, confidence)
-            tests.append(Between(Estimate(part.mean(), *ends, n=len(part), limit=corrections.MOST_LOST)))
+            tests.append(Between(Effect(part.mean(), *ends, n=len(part), limit=corrections.MOST_LOST)))
         return any(kinds(*tests))
 
     assert share(decided, 100) <= 0.09  # 5 % and two standard errors

@@ -14,7 +14,7 @@ from ga3c_tf.reproduce.measures.aggregates import (
     stratified_interquartile_mean,
 )
 from ga3c_tf.reproduce.measures.estimates import (
-    Estimate,
+    Effect,
     equality,
     growth,
     paired,
@@ -71,7 +71,7 @@ def test_equality_takes_two_one_sided_tests():
     estimate = paired(FIRST, SECOND)
     at_margin = equality(estimate, abs(estimate.effect))
     assert at_margin == pytest.approx(0.5) and equality(estimate, abs(estimate.effect) + 9) < 0.001
-    assert math.isnan(equality(Estimate(), 1.0))
+    assert math.isnan(equality(Effect(), 1.0))
 
 
 def test_growth_is_the_slope_of_the_logarithms_of_each_seed():
@@ -94,7 +94,7 @@ def test_the_signed_rank_test_counts_all_flips_of_signs():
 
 def test_looks_multiply_the_p_value():
     assert paired(FIRST, SECOND).looked(2).p == pytest.approx(2 * paired(FIRST, SECOND).p)
-    assert Estimate(p=0.7).looked(2).p == 1.0
+    assert Effect(p=0.7).looked(2).p == 1.0
 
 
 def test_the_runs_that_decide_are_estimated_by_the_power_of_a_repetition():
@@ -106,7 +106,7 @@ def test_the_runs_that_decide_are_estimated_by_the_power_of_a_repetition():
     power = np.mean(np.abs(repetitions.mean(axis=1) / errors) > 1.96 + 2.4 / count)
     assert power == pytest.approx(0.8, abs=0.06)
     assert math.isinf(paired(pd.Series([-1.0, 0.0, 1.0])).times_the_runs(0.05))
-    assert math.isinf(Estimate().times_the_runs(0.05))
+    assert math.isinf(Effect().times_the_runs(0.05))
 
 
 def test_the_interquartile_mean_is_exact():

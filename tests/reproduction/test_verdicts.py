@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ga3c_tf.reproduce.measures.estimates import Estimate
+from ga3c_tf.reproduce.measures.estimates import Effect
 from ga3c_tf.reproduce.measures.verdicts import (
     ALIKE,
     FAILS,
@@ -28,12 +28,12 @@ from ga3c_tf.reproduce.measures.verdicts import (
     observed,
 )
 
-SURE = Estimate(0.0, -0.01, 0.01, 0.9, 5, freedom=4)
+SURE = Effect(0.0, -0.01, 0.01, 0.9, 5, freedom=4)
 """No effect, of which little is unknown."""
 
 
 def estimate(effect, p=0.01, n=5, **values):
-    return Estimate(effect, effect - 0.1, effect + 0.1, p, n, freedom=4, **values)
+    return Effect(effect, effect - 0.1, effect + 0.1, p, n, freedom=4, **values)
 
 
 def verdict(test, *guards, others=(), looks=1):
@@ -51,7 +51,7 @@ def verdict(test, *guards, others=(), looks=1):
         (Above(estimate(0.5, limit=0.8)), FAILS, ""),
         (Above(estimate(1.0, p=0.06)), INCONCLUSIVE, NO_DIFFERENCE),
         (Above(estimate(1.0, p=math.nan, n=2)), INCONCLUSIVE, FEW_SEEDS),
-        (Above(Estimate()), INCONCLUSIVE, RUNS_MISSING),
+        (Above(Effect()), INCONCLUSIVE, RUNS_MISSING),
         (Above(estimate(0.0, p=0.9), like=SURE), ALIKE, ""),
         (Above(estimate(0.0, p=0.9), like=estimate(0.0, p=0.9)), INCONCLUSIVE, NO_DIFFERENCE),
         (AllAbove([estimate(1.0), estimate(2.0)]), HOLDS, ""),
@@ -62,8 +62,8 @@ def verdict(test, *guards, others=(), looks=1):
         (Between(estimate(0.7, limit=0.5)), HOLDS, ""),
         (Between(estimate(0.7, limit=0.5), below=True), FAILS, ""),
         (Between(estimate(0.55, limit=0.5)), INCONCLUSIVE, NO_DIFFERENCE),
-        (Between(Estimate(0.7, n=2, limit=0.5)), INCONCLUSIVE, FEW_SEEDS),
-        (Settled(FAILS, Estimate(note="2 of 5 runs diverged")), FAILS, ""),
+        (Between(Effect(0.7, n=2, limit=0.5)), INCONCLUSIVE, FEW_SEEDS),
+        (Settled(FAILS, Effect(note="2 of 5 runs diverged")), FAILS, ""),
     ],
 )  # fmt: skip
 def test_a_claim_has_the_verdict_of_its_test(test, kind, reason):
@@ -125,8 +125,8 @@ def test_what_a_review_rejects_is_an_observation():
         (estimate(0.5, limit=0.8, of="pair"), "+0.5 [0.4, 0.6], limit 0.8, p = 0.01 (5 pairs)"),
         (estimate(0.5, what="TPS"), "TPS: +0.5 [0.4, 0.6], p = 0.01 (5 seeds)"),
         (estimate(math.log(2), ratio=True), "2 times [1.81, 2.21], p = 0.01 (5 seeds)"),
-        (Estimate(2.0, n=1, note="so far"), "+2 (1 seed); so far"),
-        (Estimate(), "nothing to compare yet"),
+        (Effect(2.0, n=1, note="so far"), "+2 (1 seed); so far"),
+        (Effect(), "nothing to compare yet"),
     ],
 )  # fmt: skip
 def test_numbers_in_words(numbers, text):

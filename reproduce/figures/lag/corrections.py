@@ -36,7 +36,7 @@ from ga3c_tf.reproduce.figures.lag.divergences import (
 from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
 from ga3c_tf.reproduce.figures.training import END, SCORE, START, final_score, first_score, score_of_run
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Estimate
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Between, Claim, Guard
@@ -158,7 +158,7 @@ def _compared(table: Measurements, first: str, second: str) -> Claim:
     return Claim(f"{first}-{second}", f"{first} scores more than {second}", test, [missing, table.missing])
 
 
-def lost(table: Measurements, confidence: float) -> Estimate:
+def lost(table: Measurements, confidence: float) -> Effect:
     """Return the share of A2C's gain without lag that GA3C loses without a correction.
 
     Args:
@@ -167,12 +167,10 @@ def lost(table: Measurements, confidence: float) -> Estimate:
     """
     asynchronous, synchronous = (_gains(table, lag) for lag in (AS_IT_RUNS, WITHOUT_LAG))
     shares = (1 - asynchronous / synchronous[synchronous > GAIN]).dropna()
-    estimate = Estimate(float(shares.mean()), n=len(shares), limit=MOST_LOST)
+    estimate = Effect(float(shares.mean()), n=len(shares), limit=MOST_LOST)
     if len(shares) < LEAST_SEEDS:
         return estimate
-    return Estimate(
-        float(shares.mean()), *student_interval(shares, confidence), n=len(shares), limit=MOST_LOST
-    )
+    return Effect(float(shares.mean()), *student_interval(shares, confidence), n=len(shares), limit=MOST_LOST)
 
 
 def _gains(table: Measurements, lag: str) -> pd.Series:

@@ -21,7 +21,7 @@ import pandas as pd
 from ga3c_tf.reproduce.figures.figure import Cell, Figure, Measure, Table, smoke_spec
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.training import SCORE, START, first_score, score_of_run
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Estimate, paired
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired
 from ga3c_tf.reproduce.measures.text import mean_ci
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
@@ -177,7 +177,7 @@ def shift(gain: pd.DataFrame, optimizer: str, compared: str) -> float:
     return float((small - large) / drop)
 
 
-def contrast(gain: pd.DataFrame, optimizers: Sequence[str], compared: str) -> Estimate:
+def contrast(gain: pd.DataFrame, optimizers: Sequence[str], compared: str) -> Effect:
     """Compare `shift` with `HALFWAY` by the jackknife: Student's t test of pseudo-values that leave out one
     seed each.
 
@@ -191,7 +191,7 @@ def contrast(gain: pd.DataFrame, optimizers: Sequence[str], compared: str) -> Es
     counts = cells.groupby("seed").size()
     whole = counts[counts == len(optimizers) * len(RATES) * len(AGENTS)].index
     if len(whole) < 2:
-        return Estimate(limit=HALFWAY)
+        return Effect(limit=HALFWAY)
 
     def mean_shift(seeds: pd.Index) -> float:
         part = cells[cells.index.get_level_values("seed").isin(seeds)]
@@ -200,7 +200,7 @@ def contrast(gain: pd.DataFrame, optimizers: Sequence[str], compared: str) -> Es
     of_all = len(whole) * mean_shift(whole)
     pseudo = pd.Series([of_all - (len(whole) - 1) * mean_shift(whole.drop(seed)) for seed in whole])
     if pseudo.isna().any():
-        return Estimate(n=len(whole), limit=HALFWAY, note="a setting did not learn, or lag costs too little")
+        return Effect(n=len(whole), limit=HALFWAY, note="a setting did not learn, or lag costs too little")
     return paired(pseudo, limit=HALFWAY)
 
 
@@ -211,7 +211,7 @@ class Stopped(NamedTuple):
         rows: points gained at the lag minus that share of those without lag, with simultaneous intervals.
     """
 
-    rows: Sequence[Estimate]
+    rows: Sequence[Effect]
 
     @property
     def p_values(self) -> list[float]:
@@ -219,7 +219,7 @@ class Stopped(NamedTuple):
 
     def judged(self, corrected: Sequence[float], level: float) -> Verdict:
         if not self.rows:
-            return Verdict(INCONCLUSIVE, TOO_SHORT, Estimate(note="no setting learned"))
+            return Verdict(INCONCLUSIVE, TOO_SHORT, Effect(note="no setting learned"))
         most = max(self.rows, key=lambda row: row.effect)
         if min(row.n for row in self.rows) < LEAST_SEEDS:
             return Verdict(INCONCLUSIVE, FEW_SEEDS, most)
@@ -232,7 +232,7 @@ class Stopped(NamedTuple):
         return Verdict(HOLDS, "", most)
 
 
-def at_delay(gain: pd.DataFrame) -> list[Estimate]:
+def at_delay(gain: pd.DataFrame) -> list[Effect]:
     """Return what is gained at `DELAY` beyond `KEPT` of the gain without lag, for each setting that learned.
 
     The intervals are simultaneous, by Bonferroni's method.
@@ -246,7 +246,7 @@ def at_delay(gain: pd.DataFrame) -> list[Estimate]:
         beyond = (group[DELAY] - KEPT * group[0]).tolist()
         note = f"{min(left):.2f} to {max(left):.2f} of the gain is left"
         rows.append(
-            Estimate(float(np.mean(beyond)), *mean_interval(beyond, confidence), n=len(beyond), note=note)
+            Effect(float(np.mean(beyond)), *mean_interval(beyond, confidence), n=len(beyond), note=note)
         )
     return rows
 

@@ -29,7 +29,7 @@ from ga3c_tf.reproduce.figures.lag.divergences import (
 from ga3c_tf.reproduce.figures.measurements import Measurements, speed_changed
 from ga3c_tf.reproduce.figures.training import END
 from ga3c_tf.reproduce.measures.curves import collapsed, mean_score, share_lost
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Estimate, paired, paired_ratio, welch
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired, paired_ratio, welch
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -318,7 +318,7 @@ def _compared(table: Measurements, groups: list[pd.Series], metric: str, further
     estimate = welch(*groups)
     if metric != SCORE_AT_STEPS:
         return Above(estimate.looked(looks))
-    ratio = Estimate(ratio=True)
+    ratio = Effect(ratio=True)
     if min(map(len, groups)) and min(group.min() for group in groups) > 0:
         ratio = welch(np.log(groups[0]), np.log(groups[1]), ratio=True, what="ratio of the scores")
     return Above(estimate.looked(looks), like=ratio.looked(looks))
@@ -356,7 +356,7 @@ def _large_rate(table: Measurements, harms: bool) -> Claim:
         Guard(TOO_SHORT, failed_to_learn(reference) > 0),
     ]
     kind = HOLDS if (lost > 0) == harms else FAILS
-    test = Settled(kind, Estimate(note=f"{lost} of {len(ended)}"), counts=False)
+    test = Settled(kind, Effect(note=f"{lost} of {len(ended)}"), counts=False)
     return Claim("large-rate", f"{table.game.upper()} {words} at a large learning rate", test, guards, rule)
 
 

@@ -16,7 +16,7 @@ from ga3c_tf.reproduce.figures import pictures
 from ga3c_tf.reproduce.figures.figure import Cell, Figure, Table, seeds_by_budget, smoke_spec, unfinished
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.measurements import Measurements
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Estimate, signed_rank
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, signed_rank
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, Above, Claim, Guard
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, network_of, run_spec
@@ -82,7 +82,7 @@ def claims(table: Measurements) -> list[Claim]:
     higher = sum(value > 0 for value in measured.values())
     listed = ", ".join(f"{game} {value:+.3g}" for game, value in measured.items())
     note = f"it scores more in {higher} of {len(measured)} games, in points of the normalized score: {listed}"
-    estimate = signed_rank(list(measured.values()), of="game", note=note) if measured else Estimate()
+    estimate = signed_rank(list(measured.values()), of="game", note=note) if measured else Effect()
     fewest = min(len(part.runs) for _, part in table.parts("game", "label"))
     missing = not measured or len(measured) < len(differences) or table.missing.applies
     return [

@@ -10,7 +10,7 @@ import numpy as np
 
 from ga3c_tf.reproduce.figures.figure import Cell, Figure, Measure, Table, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.measurements import Measurements
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Estimate
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import INCONCLUSIVE, LEVEL, NO_DIFFERENCE, RUNS_MISSING
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -109,7 +109,7 @@ class ScoreVerdict(NamedTuple):
     """
 
     kind: str
-    estimate: Estimate = Estimate()
+    estimate: Effect = Effect()
     share: float | None = None
     planned: int = 0
     reason: str = ""
@@ -141,17 +141,17 @@ def verdict(table: Measurements, game: str) -> ScoreVerdict:
     limit = paper - SCORE_MARGIN * way
     looks = 2 if table.results.budget == "tuned" and game == EXTENDED else 1
     mean = float(np.mean(scores))
-    estimate = Estimate(mean, n=len(scores), limit=limit, looks=looks)
+    estimate = Effect(mean, n=len(scores), limit=limit, looks=looks)
     share = (mean - random) / way if random is not None and way else None
     if len(scores) >= LEAST_SEEDS:
         low, high = mean_interval(scores, 1 - LEVEL / looks)
-        estimate = Estimate(mean, low, high, n=len(scores), limit=limit, looks=looks)
+        estimate = Effect(mean, low, high, n=len(scores), limit=limit, looks=looks)
     missing = looks > 1 and LEAST_SEEDS <= len(scores) < len(part.runs)
     kind, reason = (INCONCLUSIVE, RUNS_MISSING) if missing else _kind(estimate)
     return ScoreVerdict(kind, estimate, share, len(part.runs), reason)
 
 
-def _kind(estimate: Estimate) -> tuple[str, str]:
+def _kind(estimate: Effect) -> tuple[str, str]:
     """Return the kind of the verdict on a score, and the reason if it is undecided."""
     if estimate.n < LEAST_SEEDS:
         return (REACHED if estimate.effect >= estimate.limit else SHORT), ""

@@ -18,7 +18,7 @@ from ga3c_tf.reproduce.figures.measurements import Measurements, speed_changed
 from ga3c_tf.reproduce.figures.throughput import adjustment
 from ga3c_tf.reproduce.figures.training import END
 from ga3c_tf.reproduce.measures.curves import mean_score
-from ga3c_tf.reproduce.measures.estimates import Estimate, paired, paired_ratio
+from ga3c_tf.reproduce.measures.estimates import Effect, paired, paired_ratio
 from ga3c_tf.reproduce.measures.verdicts import FEW_PERIODS, RUNS_MISSING, Above, Claim, Guard
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
@@ -92,7 +92,7 @@ def claims(table: Measurements) -> list[Claim]:
     fixed = next(name for name in labels if name.startswith(FIXED_LABEL))
     dynamic = next(name for name in labels if name.startswith(DYNAMIC_LABEL))
     every = Guard(RUNS_MISSING, len(frames) < len(labels) or table.missing.applies)
-    scores = Estimate()
+    scores = Effect()
     of_time = []
     if len(frames):
         most, least = frames.idxmax(), frames.idxmin()

@@ -26,7 +26,7 @@ from ga3c_tf.reproduce.figures.figure import (
 )
 from ga3c_tf.reproduce.figures.measurements import Measurements, Pairs, speed_changed
 from ga3c_tf.reproduce.figures.throughput.pps import with_or_without_gpu
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, NOTHING, Estimate, equality, paired_ratio
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, NOTHING, Effect, equality, paired_ratio
 from ga3c_tf.reproduce.measures.verdicts import (
     ALIKE,
     FEW_SEEDS,
@@ -154,8 +154,8 @@ class Opposite(NamedTuple):
         differences: the difference of the two.
     """
 
-    effects: Sequence[tuple[Estimate, ...]]
-    differences: Sequence[Estimate]
+    effects: Sequence[tuple[Effect, ...]]
+    differences: Sequence[Effect]
 
     @property
     def p_values(self) -> list[float]:
@@ -237,7 +237,7 @@ def _ratio_of(pairs: Pairs) -> pd.Series:
     return pairs.first / pairs.second
 
 
-def _effect(pairs: Pairs, kind: str, game: str) -> Estimate:
+def _effect(pairs: Pairs, kind: str, game: str) -> Effect:
     return paired_ratio(_ratio_of(pairs), of="pair", what=f"{_described(kind)} in {game}")
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, mean_of
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.throughput import tps
-from ga3c_tf.reproduce.measures.estimates import Estimate, paired_ratio
+from ga3c_tf.reproduce.measures.estimates import Effect, paired_ratio
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Above, Between, Claim, Guard
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.trained.intervals import student_interval
@@ -49,7 +49,7 @@ def claims(table: Measurements) -> list[Claim]:
     """Return the paper's claims about the queue and the batches."""
     shares = filled(table)
     ends = student_interval(shares, CONFIDENCE)
-    share = Estimate(float(shares.mean()), *ends, n=len(shares), limit=FAR_BELOW, of="setting")
+    share = Effect(float(shares.mean()), *ends, n=len(shares), limit=FAR_BELOW, of="setting")
     ratio = paired_ratio(
         fast_to_slow(table), of="group", what="batch of the fastest third relative to the others"
     )

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.measurements import Measurements, measured_alike, speed_changed
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Estimate, paired_ratio, pooled
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired_ratio, pooled
 from ga3c_tf.reproduce.measures.verdicts import (
     MARGIN,
     NOT_TRIED,
@@ -135,7 +135,7 @@ def claims(table: Measurements) -> list[Claim]:
 
 def _ratio(
     table: Measurements, kind: str, first: int, second: int, limit: float = 1.0
-) -> tuple[Estimate, Guard]:
+) -> tuple[Effect, Guard]:
     """Compare the TPS at two numbers of one kind of worker, by pairs of runs that differ in nothing else."""
     by = [name for name in (*SETTING, "seed") if name != kind]
     pairs = table.pairs("tps", {kind: first}, {kind: second}, by)
@@ -149,7 +149,7 @@ def fastest(table: Measurements, agents: int, scheduling: str) -> pd.Series:
     return part.series("tps", SETTING).sort_values(ascending=False, kind="stable")[:PLOTTED]
 
 
-def _gap(table: Measurements) -> tuple[Estimate, list[RecordedRun]]:
+def _gap(table: Measurements) -> tuple[Effect, list[RecordedRun]]:
     """Compare the slowest number of agents with the fastest one, by the fastest settings of each.
 
     The settings of each scheduling are compared by the logarithms of their TPS, and the differences are
@@ -164,7 +164,7 @@ def _gap(table: Measurements) -> tuple[Estimate, list[RecordedRun]]:
     }
     whole = {agents: groups for agents, groups in best.items() if all(map(len, groups))}
     if not whole:
-        return Estimate(ratio=True), []
+        return Effect(ratio=True), []
     means = {agents: np.mean([group.mean() for group in groups]) for agents, groups in whole.items()}
     slow = whole[min(means, key=means.__getitem__)]
     fast = whole[max(means, key=means.__getitem__)]
