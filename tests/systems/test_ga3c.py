@@ -315,6 +315,19 @@ def test_half_the_cores_update_and_on_a_gpu_all_trainers():
     assert updates_at_once("/GPU:0", 2) >= 16
 
 
+@pytest.mark.parametrize(
+    ("device", "cores", "for_agents", "scheduling"),
+    [("/CPU:0", 16, 16, "tuned"), ("/GPU:0", 16, 14, "plain"), ("/GPU:1", 2, 1, "plain")],
+)
+def test_with_a_gpu_two_cores_are_the_servers_and_its_threads_interrupt_agents(
+    monkeypatch, device, cores, for_agents, scheduling
+):
+    monkeypatch.setattr("ga3c_tf.systems.session.usable_cores", lambda: cores)
+    session = SimpleNamespace(device=device, config=Config(scheduling="tuned"))
+    assert Session.agent_cores.fget(session) == for_agents
+    assert Session.server_scheduling.fget(session) == scheduling
+
+
 @pytest.mark.parametrize(("idle", "most"), [(0.3, 3), (0.05, 1)])
 def test_idle_cores_let_more_trainers_update_at_once(tmp_path, monkeypatch, idle, most):
     slow_updates(monkeypatch, 0.02)  # slow enough for the training queue to be full

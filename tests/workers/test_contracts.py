@@ -1,9 +1,13 @@
 """The contracts of experience/contracts.py, tested once for every implementation."""
 
+import functools
+import itertools
+
 import numpy as np
 import pytest
 from checks import replica_of, update
 
+from ga3c_tf.algorithms.actor_critic.compiled import CompiledModel
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.q_learning.pqn import PQN
 from ga3c_tf.config import Config
@@ -39,7 +43,23 @@ def pqn():
     return PQN(CONFIG.replace(algorithm="pqn"), (4,), "float32", 3, seed=1)
 
 
-@pytest.fixture(params=[model, replica, pqn])
+@functools.cache
+def programs():
+    """A compiled model with its weights at the start, which is compiled only once."""
+    made = CompiledModel(CONFIG, (4,), "float32", 3, seed=1)
+    variables = itertools.chain.from_iterable(made.checkpoint_objects().values())
+    return made, [(variable, variable.numpy()) for variable in variables]
+
+
+def compiled():
+    made, variables = programs()
+    for variable, value in variables:
+        variable.assign(value)
+    made.load()
+    return made
+
+
+@pytest.fixture(params=[model, replica, pqn, compiled])
 def learner(request):
     """Something that predicts and learns."""
     return request.param()
@@ -113,6 +133,7 @@ def test_an_updater_calls_its_learner_as_seldom_as_it_allows():
 def test_a_learner_skips_an_update_that_is_not_finite(learner):
     weights = [weight.numpy() for weight in learner.network.weights]
     result = update(learner, batch_of(5, np.nan), 0.01, 0.01)
+    learner.store()
     assert (result.version, result.applied) == (0, False)
     for weight, before in zip(learner.network.weights, weights, strict=True):
         np.testing.assert_array_equal(weight.numpy(), before)

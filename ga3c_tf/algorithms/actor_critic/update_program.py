@@ -116,5 +116,5 @@ class UpdateProgram:
         )
         after = self._weights.stepped(state, outputs.gradients, arrays["learning_rate"])
         has_steps = arrays["sizes"][number] > 0
-        state = self._weights.chosen(outputs.finite & has_steps, after, state)
+        state = after.where(outputs.finite & has_steps, state)
         return state, packed(state.version, outputs.numbers)

@@ -24,6 +24,10 @@ class VectorState(NamedTuple):
     statistics: tuple[tf.Tensor, ...]  # [P] float32 each, two of each optimizer
     version: tf.Tensor  # scalar int64, the number of updates done
 
+    def where(self, condition: tf.Tensor, other: VectorState) -> VectorState:
+        """Return this state where a condition holds, scalar bool, and else the other."""
+        return _each(lambda new, old: tf.where(condition, new, old), self, other)
+
 
 class VectorWeights:
     """Weights, statistics and version on a device, and the optimizers' step on them.
@@ -88,10 +92,6 @@ class VectorWeights:
         parts = tf.split(weights, self._sizes)
         return [tf.reshape(part, shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
-    def chosen(self, condition: tf.Tensor, state: VectorState, other: VectorState) -> VectorState:
-        """Return one state where a condition holds, scalar bool, or else the other."""
-        return _each(lambda new, old: tf.where(condition, new, old), state, other)
-
     def stepped(
         self, state: VectorState, gradients: Sequence[Sequence[tf.Tensor | None]], learning_rate: tf.Tensor
     ) -> VectorState:
@@ -129,9 +129,13 @@ class VectorWeights:
             parts.append(tf.zeros(size) if gradient is None else tf.reshape(gradient, (size,)))
         return tf.concat(parts, 0)
 
-    def _has_gradient(self, gradients: Sequence[tf.Tensor | None]) -> np.ndarray:
-        """Return for each weight whether its variable has a gradient, bool [P]."""
-        return np.repeat([gradient is not None for gradient in gradients], self._sizes)
+    def _has_gradient(self, gradients: Sequence[tf.Tensor | None]) -> tf.Tensor:
+        """Return for each weight whether its variable has a gradient, bool [P].
+
+        Not as one constant, which would be as large as the weights in the program.
+        """
+        parts = zip(self._sizes, gradients, strict=True)
+        return tf.concat([tf.fill((size,), gradient is not None) for size, gradient in parts], 0)
 
 
 def _joined(variables: Sequence[tf.Variable]) -> np.ndarray:
