@@ -77,7 +77,14 @@ def trainings(device: str) -> Iterator[Config]:
     for network in EXTREMES:
         yield ga3c.replace(network=network, min_training_batch=LARGER_BATCH)
     for network in EXTREMES:
-        yield GA3C.replace(system="a3c", device="cpu", num_agents=usable_cores(), network=network)
+        yield Config(
+            env_id=GA3C.env_id,
+            seed=GA3C.seed,
+            system="a3c",
+            device="cpu",
+            num_agents=usable_cores(),
+            network=network,
+        )
 
 
 def measured(config: Config, seconds: float) -> dict[str, Any]:
@@ -109,7 +116,9 @@ def measured(config: Config, seconds: float) -> dict[str, Any]:
 
 def line(training: dict[str, Any]) -> str:
     """Format a training's result in one line."""
-    label = f"{training['system']} {training['network']}, minimum {training['min_training_batch']}"
+    label = f"{training['system']} {training['network']}, {training['num_agents']} agents"
+    if training["system"] == "ga3c":
+        label += f", minimum {training['min_training_batch']}"
     if "error" in training:
         return f"{label}: {training['error'].splitlines()[-1]}"
     samples = training["gpu_utilization"]

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from ga3c_tf.config import Config
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.reproduce import gpu_check
 
@@ -50,21 +51,27 @@ def test_a_training_that_fails_is_recorded_and_the_others_go_on(instant, tmp_pat
     assert plan == [
         *(("ga3c", network, 0) for network in ("small", "large-4", "large-3", "large-2", "large-1")),
         *(("ga3c", network, 40) for network in ("small", "large-1")),
-        *(("a3c", network, 0) for network in ("small", "large-1")),
+        *(("a3c", network, Config.min_training_batch) for network in ("small", "large-1")),
     ]
     assert trainings[-1]["num_agents"] == usable_cores() and trainings[0]["num_agents"] == 128
     assert (trainings[0]["pps"], trainings[0]["tps"]) == (1000.0, 200.0)
     assert [one["network"] for one in trainings if "error" in one] == ["large-3"]
     assert said[0] == "components"
-    assert said[1] == "ga3c small, minimum 0: 1000 predictions/s, 200 updates/s, GPU busy 40%"
-    assert said[3] == "ga3c large-3, minimum 0: out of memory"
+    assert said[1] == "ga3c small, 128 agents, minimum 0: 1000 predictions/s, 200 updates/s, GPU busy 40%"
+    assert said[3] == "ga3c large-3, 128 agents, minimum 0: out of memory"
 
 
 def test_what_was_measured_before_an_interruption_is_kept(instant, monkeypatch, tmp_path):
     def interrupted(config, seconds):
         if config.network == "large-2":
             raise KeyboardInterrupt
-        return {"system": config.system, "network": config.network, "min_training_batch": 0, "error": "none"}
+        return {
+            "system": config.system,
+            "network": config.network,
+            "num_agents": 2,
+            "min_training_batch": 0,
+            "error": "none",
+        }
 
     monkeypatch.setattr(gpu_check, "measured", interrupted)
     with pytest.raises(KeyboardInterrupt):
