@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
@@ -19,52 +20,57 @@ from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, check_games
 
 
-def specs_of(
-    figures: Sequence[Figure],
-    budget: str,
-    seeds: int | None,
-    games: Sequence[str],
-    changes: Mapping[str, str],
-) -> list[RunSpec]:
-    """Return the runs of these figures, each once; with changes, also the runs with the user's own method.
+@dataclass(frozen=True)
+class Plan:
+    """What `reproduce` is asked for.
 
-    Among several figures, those that do not support the changes are left out.
-
-    Raises:
-        UserError: a game is unknown, a figure does not have the budget, or the changes do not go with the
-            only figure or with any of them.
+    Attributes:
+        figures: figures to make.
+        budget: a name in `BUDGETS`.
+        games: names of games; empty for the default games of each figure.
+        seeds: number of seeds; None for the default number of each figure.
+        first_seed: lowest seed; None for that of each figure.
+        changes: settings of a method of the user's own, which is run beside the paper's; empty for the
+            paper's alone.
     """
-    check_games(games)
-    specs = []
-    for figure in figures:
-        plain = figure.all_specs(budget, seeds, games)
-        if len(figures) == 1 or figure.takes(changes, plain):
-            specs += plain + figure.changed_specs(budget, changes, seeds, games)
-    if not specs:
-        raise UserError(f"no figure at the {budget} budget goes with these games, this loss or this network")
-    return list(dict.fromkeys(specs))
+
+    figures: Sequence[Figure]
+    budget: str
+    games: Sequence[str] = ()
+    seeds: int | None = None
+    first_seed: int | None = None
+    changes: Mapping[str, str] = field(default_factory=dict)
+
+    def specs(self) -> list[RunSpec]:
+        """Return the runs, each once; with changes, also the runs with the user's own method.
+
+        Among several figures, those that do not support the changes are left out.
+
+        Raises:
+            UserError: a game is unknown, a figure does not have the budget, or the changes do not go with the
+                only figure or with any of them.
+        """
+        check_games(self.games)
+        asked = (self.seeds, self.games, self.first_seed)
+        specs = []
+        for figure in self.figures:
+            plain = figure.all_specs(self.budget, *asked)
+            if len(self.figures) == 1 or figure.takes(self.changes, plain):
+                specs += plain + figure.changed_specs(self.budget, self.changes, *asked)
+        if not specs:
+            raise UserError(
+                f"no figure at the {self.budget} budget goes with these games, this loss or this network"
+            )
+        return list(dict.fromkeys(specs))
 
 
 def reproduce(
-    figures: Sequence[Figure],
-    budget: str,
-    seeds: int | None,
-    games: Sequence[str],
-    changes: Mapping[str, str],
-    out: Path | None,
-    force: bool,
-    executor: Executor,
-    say: Callable[[str], None],
+    plan: Plan, out: Path | None, force: bool, executor: Executor, say: Callable[[str], None]
 ) -> list[RecordedRun]:
-    """Make what is missing of these figures: runs, records, pictures and the page.
+    """Make what is missing of a plan: runs, records, pictures and the page.
 
     Args:
-        figures: figures to make.
-        budget: a name in `BUDGETS`.
-        seeds: number of seeds; None for the default of each figure.
-        games: names of games; empty for the default of each figure.
-        changes: settings of a method of the user's own, which is run beside the paper's; empty for the
-            paper's alone.
+        plan: what is asked for.
         out: the results folder; None for the default of the budget.
         force: whether to repeat finished runs.
         executor: executor of the runs.
@@ -74,40 +80,55 @@ def reproduce(
         The requested runs.
 
     Raises:
-        UserError: an error of `specs_of`, only an earlier version could make one of the runs, or the results
-            folder cannot be used.
+        UserError: an error of `Plan.specs`, only an earlier version could make one of the runs, or the
+            results folder cannot be used.
     """
-    specs = specs_of(figures, budget, seeds, games, changes)
-    folder = ResultsFolder(out or DEFAULT[budget])
-    for spec in specs if force else [run.spec for run in folder.left(specs)]:
-        spec.train_command(folder.runs)  # refuses what cannot be made, before recorded runs are removed
-    folder.prepare(budget)
-    folder.add_method(changes, say)
-    if not force:  # `force` repeats every run, superseded or not
-        folder.remove_superseded(specs, say)
-    warn_of_changed_code(changes, specs, folder, say)
-    # Figures that were made before may share runs with these, so they are recorded and drawn again.
-    recorded = [
-        figure
-        for figure in FIGURES.values()
-        if figure in figures or folder.measured_file(figure, budget).exists()
-    ]
-
-    def record() -> None:
-        for figure in recorded:
-            folder.update(figure, budget, *((games, seeds or 0) if figure in figures else ((), 0)), say)
-
+    specs = plan.specs()
+    folder = ResultsFolder(out or DEFAULT[plan.budget])
+    for run in _left(specs, folder, force):
+        run.spec.train_command(folder.runs)  # refuses what cannot be made, before recorded runs are removed
+    folder.prepare(plan.budget)
+    folder.add_method(plan.changes, say)
+    warn_of_changed_code(plan.changes, specs, folder, say)
     try:
         runs = executor.execute(specs, folder.runs, force)
     except (KeyboardInterrupt, SystemExit):
-        record()
+        _record(plan, folder, say)
         write_pages(folder, say)
         raise
-    record()
-    for figure in recorded:
-        folder.draw(figure, budget, say)
+    for figure in _record(plan, folder, say):
+        folder.draw(figure, plan.budget, say)
+    for line in findings(plan, folder):
+        say(line)
     say(f"{write_pages(folder, say)} and {folder.figures} are written")
     return runs
+
+
+def findings(plan: Plan, folder: ResultsFolder) -> list[str]:
+    """Return what the runs of a plan have found, a line for each claim; smoke runs find nothing."""
+    lines = []
+    for figure in plan.figures if plan.budget != "smoke" else ():
+        results = folder.results(figure, plan.budget)
+        answer = figure.answer(figure.table(results))
+        claims = figure.verdicts(results)
+        lines += [f"{claim.text}: {claim.finding.verdict} ({claim.finding.because})" for claim in claims]
+        lines += [f"{figure.name}: {answer}"] * bool(answer)
+    return lines
+
+
+def _record(plan: Plan, folder: ResultsFolder, say: Callable[[str], None]) -> list[Figure]:
+    """Write the records of the plan's figures and of those recorded before, which may share runs with them.
+
+    Returns:
+        These figures.
+    """
+    for figure in plan.figures:
+        folder.update(figure, plan.budget, plan.games, plan.seeds or 0, say, plan.first_seed)
+    others = [figure for figure in FIGURES.values() if figure not in plan.figures]
+    before = [figure for figure in others if folder.measured_file(figure, plan.budget).exists()]
+    for figure in before:
+        folder.renew(figure, plan.budget, say)
+    return [*plan.figures, *before]
 
 
 def warn_of_changed_code(
@@ -136,27 +157,23 @@ def warn_of_changed_code(
                 )
 
 
-def commands(
-    figures: Sequence[Figure],
-    budget: str,
-    seeds: int | None,
-    games: Sequence[str],
-    changes: Mapping[str, str],
-    out: Path | None,
-    force: bool = False,
-) -> list[str]:
+def commands(plan: Plan, out: Path | None, force: bool = False) -> list[str]:
     """Return the commands that `reproduce` would run: for all runs with `force`, else for those not ended."""
-    folder = ResultsFolder(out or DEFAULT[budget])
-    folder.check_kind(budget)
-    specs = specs_of(figures, budget, seeds, games, changes)
-    runs = [RecordedRun.not_made(spec, folder.runs) for spec in specs] if force else folder.left(specs)
+    folder = ResultsFolder(out or DEFAULT[plan.budget])
+    folder.check_kind(plan.budget)
     lines = []
-    for run in runs:
-        path = folder.runs / run.spec.id
-        begin = run.spec.resume_command(path) if run.resumable else run.spec.train_command(path)
-        words = [begin, *run.spec.evaluate_commands(path).values()]
+    for run in _left(plan.specs(), folder, force):
+        goes_on = run.resumable and not force
+        begin = run.spec.resume_command if goes_on else run.spec.train_command
+        words = [begin(run.path), *run.spec.evaluate_commands(run.path).values()]
         lines += [f"ga3c-tf {shlex.join(arguments)}" for arguments in words]
     return lines
+
+
+def _left(specs: Sequence[RunSpec], folder: ResultsFolder, force: bool) -> list[RecordedRun]:
+    """Return the runs that are to be made or resumed: all of them with `force`."""
+    runs = [RecordedRun.of(spec, folder.runs) for spec in specs]
+    return [run for run in runs if force or not run.ended]
 
 
 def listing(out: Path | None) -> list[str]:

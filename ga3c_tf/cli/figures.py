@@ -51,6 +51,11 @@ RESULTS = click.option(
     help="Number of seeds for each setting [default: the figure's own].",
 )
 @click.option(
+    "--first-seed",
+    type=click.IntRange(0, 2**31 - 1001),
+    help="Lowest seed, to confirm a finding on seeds that nobody has looked at [default: the figure's own].",
+)
+@click.option(
     "--games",
     default="",
     help="Games, such as pong,breakout, or Gymnasium ids of other environments [default: the figure's own].",
@@ -77,6 +82,7 @@ def reproduce(
     everything: bool,
     budget: str,
     seeds: int | None,
+    first_seed: int | None,
     games: str,
     loss: str | None,
     network: str | None,
@@ -105,16 +111,17 @@ def reproduce(
     chosen = _games_of(chosen)
     _check_names(changes)
     figures = [figure_called(name)] if name else figures_with(budget, chosen)
+    plan = command.Plan(figures, budget, chosen, seeds, first_seed, changes)
     executor = _executor(say, **cluster)
     if dry_run:
-        left = command.commands(figures, budget, seeds, chosen, changes, out, force)
+        left = command.commands(plan, out, force)
         if left:
             print("\n".join(left))
         else:
             warn("nothing is left to run; --force repeats runs")
         return 0
     exit_on_signals()
-    runs = command.reproduce(figures, budget, seeds, chosen, changes, out, force, executor, say)
+    runs = command.reproduce(plan, out, force, executor, say)
     unfinished = [run for run in runs if not run.finished]
     for run in unfinished:
         warn(f"{run.spec.id}: {run.status_text}")

@@ -152,7 +152,13 @@ class Figure:
     words: Mapping[str, Any] = field(default_factory=dict)
     looks: Sequence[int] = ()
 
-    def all_specs(self, budget: str, seeds: int | None = None, games: Sequence[str] = ()) -> list[RunSpec]:
+    def all_specs(
+        self,
+        budget: str,
+        seeds: int | None = None,
+        games: Sequence[str] = (),
+        first_seed: int | None = None,
+    ) -> list[RunSpec]:
         """Return the runs at a budget, seed by seed, and those of a seed by their turns.
 
         In this order, an early stop leaves all games and settings with the first seeds.
@@ -161,6 +167,7 @@ class Figure:
             budget: one of `BUDGETS`.
             seeds: number of seeds; None for the default number of each game, and the runs of added seeds.
             games: names of the games; empty for the default games of the budget.
+            first_seed: lowest seed, without runs of added seeds; None for the figure's own.
 
         Raises:
             UserError: the figure does not have this budget.
@@ -169,32 +176,38 @@ class Figure:
             raise UserError(f"the figure {self.name} has no budget {budget}; it has {', '.join(self.games)}")
         chosen = []
         asked = games or self.games[budget]
+        lowest = self.first_seed if first_seed is None else first_seed
         for number in range(seeds or max(self.seeds(budget, game) for game in asked)):
             of_seed = []
             for game in asked:
                 if number < (seeds or self.seeds(budget, game)):
-                    of_seed += self.specs(budget, game, self.first_seed + number)
+                    of_seed += self.specs(budget, game, lowest + number)
             chosen += sorted(of_seed, key=lambda spec: spec.turn)
-        if seeds is None and budget == "quick":
+        if seeds is None and first_seed is None and budget == "quick":
             added = [spec for game in asked if game in self.added_games for spec in self.added(game)]
             chosen += [spec.as_added() for spec in added]
         return list(dict.fromkeys(chosen))
 
     def changed_specs(
-        self, budget: str, changes: Mapping[str, Any], seeds: int | None = None, games: Sequence[str] = ()
+        self,
+        budget: str,
+        changes: Mapping[str, Any],
+        seeds: int | None = None,
+        games: Sequence[str] = (),
+        first_seed: int | None = None,
     ) -> list[RunSpec]:
         """Return the runs of `all_specs`, without added seeds, with settings changed to a method of the
         user's own.
 
         Args:
-            budget, seeds, games: as in `all_specs`.
+            budget, seeds, games, first_seed: as in `all_specs`.
             changes: values of the changed settings, by name.
 
         Raises:
             UserError: a setting is invalid, or the figure compares its values, so that runs would become
                 equal.
         """
-        plain = self.all_specs(budget, seeds, games)
+        plain = self.all_specs(budget, seeds, games, first_seed)
         for name in changes:
             if self.compares(name, plain):
                 raise UserError(

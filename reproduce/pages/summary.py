@@ -296,18 +296,14 @@ def _budgets_shown(folder: ResultsFolder, figure: Figure) -> list[str]:
     return [next(budget for budget in figure.games if budget != "smoke")]
 
 
-def outcomes(folder: ResultsFolder, results: Results) -> str:
-    """Count the runs by outcome, such as '3 measured, 1 superseded, 2 failed, 4 not run'."""
-    falsified = folder.superseded(run.spec for run in results.runs)
-    superseded = {spec for specs in falsified.values() for spec in specs}
-    statuses = Counter(
-        "superseded" if run.spec in superseded else _kind(results, run) for run in results.runs
-    )
+def outcomes(results: Results) -> str:
+    """Count the runs by outcome, such as '3 measured, 2 failed, 4 not run'."""
+    statuses = Counter(_kind(results, run) for run in results.runs)
     return ", ".join(f"{count} {status}" for status, count in statuses.items())
 
 
 def _kind(results: Results, run: RecordedRun) -> str:
-    """Return the outcome that `outcomes` counts the run under, unless it is superseded."""
+    """Return the outcome that `outcomes` counts the run under."""
     recorded = results.status(run)
     if not run.finished:
         return NOT_RUN if recorded == NOT_RUN else run.outcome

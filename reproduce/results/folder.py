@@ -1,9 +1,8 @@
 """The results folder: paper/ and measured/ (records), runs/, figures/, logs/ and the page README.md.
 
-superseded.json lists runs that a fault has made invalid, until they are measured again. methods.json lists
-the user's own methods that figures were also made with, each as the settings that it changes, in their first
-form. Smoke runs only show that everything works. They are no results, so a folder has either smoke records or
-records of other budgets.
+methods.json lists the user's own methods that figures were also made with, each as the settings that it
+changes, in their first form. Smoke runs only show that everything works. They are no results, so a folder has
+either smoke records or records of other budgets.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from ga3c_tf.config import Config, spelled
 from ga3c_tf.config.migrations import first_form, migrated
@@ -26,9 +24,9 @@ from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import Record, read_records, write_records
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.history import History, named
-from ga3c_tf.reproduce.runs.archive import forget, has_record
-from ga3c_tf.reproduce.runs.run import RecordedRun, remove_run
-from ga3c_tf.reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
+from ga3c_tf.reproduce.runs.archive import has_record
+from ga3c_tf.reproduce.runs.run import RecordedRun
+from ga3c_tf.reproduce.runs.specs import BUDGETS, RunSpec, as_file_name
 
 DEFAULT = {**dict.fromkeys(BUDGETS, Path("results")), "smoke": Path("runs/smoke")}
 HERE = Path(__file__).resolve().parents[1]
@@ -39,7 +37,6 @@ PAPER = next(
 or results/paper in a checkout."""
 DIFFERENCES = "DIFFERENCES.md"
 METHODS = "methods.json"
-SUPERSEDED = "superseded.json"
 NONE: Mapping[str, str] = MappingProxyType({})
 """No changes: the paper's method."""
 
@@ -173,75 +170,6 @@ class ResultsFolder:
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
 
-    def superseded(self, specs: Iterable[RunSpec]) -> dict[str, list[RunSpec]]:
-        """Return the runs that a fault has made invalid, by reason.
-
-        superseded.json has a list of objects. Each has the `reason`, a sentence, and `runs`, an object of run
-        ids and commits. A run that was measured again has another commit and is no longer superseded.
-
-        Raises:
-            UserError: superseded.json is damaged.
-        """
-        file = self.path / SUPERSEDED
-        try:
-            entries = [
-                (str(entry["reason"]), dict(entry["runs"])) for entry in json.loads(file.read_text("utf-8"))
-            ]
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
-        commits = {spec: run.commit for spec in specs if (run := RecordedRun.of(spec, self.runs)).finished}
-        by_reason: dict[str, list[RunSpec]] = {}
-        for reason, falsified in entries:
-            of_entry = [spec for spec, commit in commits.items() if (spec.id, commit) in falsified.items()]
-            if of_entry:
-                by_reason.setdefault(reason, []).extend(of_entry)
-        return by_reason
-
-    def remove_superseded(self, specs: Iterable[RunSpec], say: Callable[[str], None]) -> None:
-        """Remove superseded runs, so that they are measured again.
-
-        Args:
-            specs: the runs to check.
-            say: called with the number of removed runs, if any, and before waiting for another command.
-        """
-        with self.held(say):  # another command may do the same
-            falsified = self._superseded_specs(specs)
-            ids = [spec.id for spec in falsified]
-            for folder in [self.runs / run_id for run_id in ids if (self.runs / run_id).exists()]:
-                remove_run(folder)
-            forget(self.runs, ids)
-        if falsified:
-            say(f"{len(falsified)} of the runs are superseded: removed, to be measured again")
-
-    def left(self, specs: Iterable[RunSpec]) -> list[RecordedRun]:
-        """Return the runs that are still to be made or resumed; superseded runs count as not made."""
-        runs = self._runs_of(list(specs))
-        return [run for run in runs if not run.ended]
-
-    def _runs_of(self, specs: Sequence[RunSpec]) -> list[RecordedRun]:
-        """Return the runs of these specifications; superseded runs count as not made."""
-        falsified = self._superseded_specs(specs)
-        return [
-            RecordedRun.not_made(spec, self.runs) if spec in falsified else RecordedRun.of(spec, self.runs)
-            for spec in specs
-        ]
-
-    def _superseded_specs(self, specs: Iterable[RunSpec]) -> set[RunSpec]:
-        return {spec for falsified in self.superseded(specs).values() for spec in falsified}
-
-    def superseded_notes(self, specs: Iterable[RunSpec]) -> list[dict[str, Any]]:
-        """Return for each fault the number of runs that it made invalid, their systems, and the reason."""
-        return [
-            {
-                "count": len(falsified),
-                "systems": " and ".join(dict.fromkeys(SYSTEMS[spec.system] for spec in falsified)),
-                "reason": reason,
-            }
-            for reason, falsified in self.superseded(specs).items()
-        ]
-
     def add_method(self, changes: Mapping[str, str], say: Callable[[str], None]) -> None:
         """Add a method of the user's own to methods.json, unless it is there already.
 
@@ -262,30 +190,31 @@ class ResultsFolder:
                 except OSError as error:
                     raise UserError(f"cannot write {file}: {error.strerror or error}") from None
 
-    def results(
-        self,
-        figure: Figure,
-        budget: str,
-        games: Sequence[str] = (),
-        seeds: int = 0,
-        changes: Mapping[str, str] = NONE,
-    ) -> Results:
-        """Return the results of a figure: its runs, made or not, and their records.
+    def results(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> Results:
+        """Return the results of a figure: its recorded runs, made or not, and their records.
 
-        Superseded runs count as not made.
+        Without any record, the runs are the figure's own.
 
         Args:
             figure: the figure.
             budget: budget of the runs.
-            games, seeds: games and number of seeds to include beyond the default and those already recorded.
-            changes: settings of a method of the user's own. The results then have only the runs of this
-                method, and none if none of them has a folder.
+            changes: settings of a method of the user's own; the results then have the runs of this method.
         """
         recorded = self.records(figure, budget)
-        specs = self._known_specs(figure, budget, recorded, games, seeds, changes)
-        runs = self._runs_of(specs)
-        # Superseded ones have another path.
-        ids = {run.spec.id for run in runs if run.path.parent == self.runs}
+        asked = [] if recorded or changes else figure.all_specs(budget)
+        return self._results(figure, budget, recorded, asked, changes)
+
+    def _results(
+        self,
+        figure: Figure,
+        budget: str,
+        recorded: list[Record],
+        asked: Sequence[RunSpec],
+        changes: Mapping[str, str],
+    ) -> Results:
+        specs = self._known_specs(figure, budget, recorded, asked, changes)
+        runs = [RecordedRun.of(spec, self.runs) for spec in specs]
+        ids = {spec.id for spec in specs}
         records = [record for record in recorded if record.run_id in ids]
         beside = self._records(figure.beside, budget) if figure.beside else []
         reviews = {} if changes else self.history.reviews.get(named(figure.name, budget), {})
@@ -293,24 +222,53 @@ class ResultsFolder:
         return Results(budget, command, self.paper(), runs, records, beside, reviews)
 
     def update(
-        self, figure: Figure, budget: str, games: Sequence[str], seeds: int, say: Callable[[str], None]
+        self,
+        figure: Figure,
+        budget: str,
+        games: Sequence[str],
+        seeds: int,
+        say: Callable[[str], None],
+        first_seed: int | None = None,
     ) -> None:
-        """Write the records of a figure from the present state of its runs.
+        """Write the records of a figure from the present state of its runs, with those that are asked for.
 
         Args:
             figure: the figure.
             budget: budget of the runs.
-            games, seeds: games and number of seeds to include beyond the default and those already recorded.
+            games, seeds, first_seed: which runs are asked for, as for `Figure.all_specs`; 0 seeds for the
+                default number.
             say: called with one line before waiting for another command.
 
         Raises:
             UserError: the records cannot be written.
         """
+        self._write(figure, budget, figure.all_specs(budget, seeds or None, games, first_seed), say)
+
+    def renew(self, figure: Figure, budget: str, say: Callable[[str], None]) -> None:
+        """Write the records of a figure from the present state of its recorded runs, as `update` does."""
+        self._write(figure, budget, [], say)
+
+    def _write(
+        self, figure: Figure, budget: str, asked: Sequence[RunSpec], say: Callable[[str], None]
+    ) -> None:
         with self.held(say):
+            recorded = self.records(figure, budget)
             records = []
             for changes in (NONE, *self.methods()):
-                records += figure.records(self.results(figure, budget, games, seeds, changes).runs)
+                by_method = self._asked(figure, asked, changes)
+                records += figure.records(self._results(figure, budget, recorded, by_method, changes).runs)
             write_records(self.measured_file(figure, budget), records)
+
+    def _asked(
+        self, figure: Figure, asked: Sequence[RunSpec], changes: Mapping[str, str]
+    ) -> Sequence[RunSpec]:
+        """Return the runs that are asked for by a method; none by the user's own unless one has begun."""
+        if not changes:
+            return asked
+        if not figure.takes(changes, asked):
+            return []
+        changed = [spec.changed(changes) for spec in asked if not spec.is_added]
+        return changed if any(has_record(self.runs / spec.id) for spec in changed) else []
 
     def draw(self, figure: Figure, budget: str, say: Callable[[str], None]) -> None:
         """Draw the pictures of a figure from its records.
@@ -347,51 +305,34 @@ class ResultsFolder:
         self,
         figure: Figure,
         budget: str,
-        records: list[Record],
-        games: Sequence[str],
-        seeds: int,
+        recorded: list[Record],
+        asked: Sequence[RunSpec],
         changes: Mapping[str, str],
     ) -> list[RunSpec]:
-        """Return the default runs of the figure, and runs of further games, seeds and methods that have been
-        begun.
+        """Return the runs of the figure that are recorded or asked for, by this method.
 
-        A further game or method with a run is included with all default seeds, and a further seed with all
-        its runs. Added seeds are included once one of them has been begun, unless the seed was begun with all
-        its runs.
+        Added seeds count once one of them has begun. A seed with other runs too is no added one.
         """
+        # 1. All runs of the games and seeds that occur.
         default = figure.all_specs(budget)
-        # 1. Games and seeds: by default, as asked for, and as recorded before.
-        known_games = list(
-            dict.fromkeys([*figure.games[budget], *games, *_games_of(figure, budget, records)])
-        )
-        added = {spec.id for spec in default if spec.is_added}
-        known_seeds = [
-            *(spec.seed for spec in default if not spec.is_added),
-            *(record.seed or 0 for record in records if record.run_id not in added),
-        ]
-        most_seeds = max(seeds, 1, max(known_seeds, default=0) - figure.first_seed + 1)
-        # 2. Beyond the default, only what has been begun counts.
-        asked = figure.all_specs(budget, most_seeds, known_games)
-        further = [spec.changed(changes) for spec in asked] if figure.takes(changes, default) else []
-        begun = {
-            (spec.game, spec.seed)
-            for spec in further
-            if spec.id not in added and has_record(self.runs / spec.id)
-        }
-        begun |= {
-            (game, figure.first_seed + number)
-            for game in {game for game, _ in begun}
-            for number in range(figure.seeds(budget, game))
-        }
-        begun_specs = [spec for spec in further if (spec.game, spec.seed) in begun]
-        # 3. Added seeds.
-        planned = [spec for spec in default if not spec.is_added]
-        extra = [spec for spec in default if spec.is_added and (spec.game, spec.seed) not in begun]
+        games = [*figure.games[budget], *(spec.game for spec in asked), *_games_of(figure, budget, recorded)]
+        seeds = {*(spec.seed for spec in [*default, *asked]), *(record.seed or 0 for record in recorded)}
+        every = list(default)
+        for seed in sorted(seeds):
+            every += figure.all_specs(budget, 1, list(dict.fromkeys(games)), seed)
         if changes:
-            return list(dict.fromkeys(begun_specs))
-        if not any(has_record(self.runs / spec.id) for spec in extra):
-            extra = []
-        return list(dict.fromkeys([*planned, *extra, *begun_specs]))
+            takes = figure.takes(changes, default)
+            every = [spec.changed(changes) for spec in every if takes and not spec.is_added]
+        # 2. Of these, what is known.
+        added = {spec for spec in every if spec.is_added}
+        with_added = any(has_record(self.runs / spec.id) for spec in added)
+        ids = {record.run_id for record in recorded}
+        ids |= {spec.id for spec in asked if with_added or spec not in added}
+        known = [spec for spec in every if spec.id in ids]
+        whole = {(spec.game, spec.seed) for spec in known if spec not in added}
+        return list(
+            dict.fromkeys(spec for spec in known if not (spec.is_added and (spec.game, spec.seed) in whole))
+        )
 
 
 def _games_of(figure: Figure, budget: str, records: list[Record]) -> list[str]:
@@ -406,9 +347,12 @@ def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping
     games = list(dict.fromkeys(spec.game for spec in specs))
     if games and set(games) != set(figure.games[budget]):
         words += ["--games", ",".join(games)]
-    seeds = max((spec.seed - figure.first_seed + 1 for spec in specs if not spec.is_added), default=1)
-    if seeds > max((figure.seeds(budget, game) for game in games), default=1):
-        words += ["--seeds", str(seeds)]
+    seeds = [spec.seed for spec in specs if not spec.is_added] or [figure.first_seed]
+    count = max(seeds) - min(seeds) + 1
+    if min(seeds) != figure.first_seed:
+        words += ["--first-seed", str(min(seeds))]
+    if count != max((figure.seeds(budget, game) for game in games), default=1):
+        words += ["--seeds", str(count)]
     for name, value in changes.items():
         words += [spelled(name), value]
     return " ".join(words)

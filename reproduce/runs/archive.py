@@ -10,7 +10,7 @@ import functools
 import io
 import lzma
 import tarfile
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
@@ -108,15 +108,3 @@ def write_archive(archive: Path, runs: Mapping[str, Record]) -> None:
                     tar.addfile(member, io.BytesIO(content))
     except OSError as error:
         raise UserError(f"cannot write {archive}: {error.strerror or error}") from None
-
-
-def forget(runs: Path, ids: Collection[str]) -> None:
-    """Remove the records of runs from the archives in the folder `runs`.
-
-    Raises:
-        UserError: an archive cannot be written, and is unchanged.
-    """
-    for archive in runs.glob(f"*{SUFFIX}"):
-        others = {run_id: record for run_id, record in records(archive).items() if run_id not in ids}
-        if len(others) < len(records(archive)):
-            write_archive(archive, others)

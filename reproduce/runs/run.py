@@ -62,11 +62,6 @@ class RecordedRun:
         """Return the run of this specification in the folder `runs`."""
         return cls(spec, runs / spec.id, read_run(runs / spec.id))
 
-    @classmethod
-    def not_made(cls, spec: RunSpec, runs: Path) -> RecordedRun:
-        """Return the run of this specification as one never made, with a folder that does not exist."""
-        return cls(spec, runs / "not made" / spec.id, {})
-
     @property
     def finished(self) -> bool:
         """Whether training and evaluation came to their end."""

@@ -101,15 +101,6 @@ def test_figures_come_from_records_as_from_folders(folder):
     assert after == before and sum(run.finished for run in after.runs) == 3
 
 
-def test_a_forgotten_record_leaves_the_others(runs):
-    pack(runs)
-    without_folders(runs)
-    pong = (runs / "pong.tar.xz").read_bytes()
-    archive.forget(runs, [POLE.id])
-    assert archive.archived_ids(runs) == [OTHER_POLE.id, PONG.id]
-    assert not RecordedRun.of(POLE, runs).result and (runs / "pong.tar.xz").read_bytes() == pong
-
-
 def test_a_full_disk_leaves_the_archive_as_it_was(runs, monkeypatch):
     pack(runs)
     before = (runs / "cartpole.tar.xz").read_bytes()

@@ -14,7 +14,7 @@ import pytest
 
 from ga3c_tf.config.migrations import MIGRATIONS, Removed, Renamed
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.command import reproduce
+from ga3c_tf.reproduce.command import Plan, reproduce
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.archive import archived_ids
@@ -101,9 +101,7 @@ def test_a_run_that_only_an_earlier_version_could_make_is_not_made_differently(m
     (folder / "run.json").write_text(json.dumps(result))
     figure = dataclasses.replace(FIGURES["pps"], specs=lambda budget, game, seed: [different])
     with pytest.raises(UserError, match="cannot be made any more"):
-        reproduce(
-            [figure], "quick", 1, ["pong"], {}, tmp_path, force=True, executor=LocalExecutor(print), say=print
-        )
+        reproduce(Plan([figure], "quick", ["pong"], 1), tmp_path, True, LocalExecutor(print), print)
     assert read_run(folder) == result
 
 

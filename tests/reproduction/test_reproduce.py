@@ -54,7 +54,7 @@ def smoke(tmp_path_factory):
     with children_of(execute):
         executor = LocalExecutor(said.append)
         runs = command.reproduce(
-            figures_with("smoke"), "smoke", None, (), {}, folder, False, executor, said.append
+            command.Plan(figures_with("smoke"), "smoke"), folder, False, executor, said.append
         )
     assert all(run.finished for run in runs)
     assert f"0 of {len(runs)} runs have ended; about" in said[0] and said[2].endswith("left")
@@ -330,10 +330,11 @@ def test_a_dry_run_names_what_would_be_done_with_each_run(tmp_path):
     (folder.runs / interrupted.id / "config.json").write_text("{}")
     failed(folder, diverged, "train: the training diverged", outcomes.DIVERGED)
     invent(folder.runs, finished)
-    lines = command.commands([FIGURES["batch-size"]], "quick", None, (), {}, tmp_path)
+    plan = command.Plan([FIGURES["batch-size"]], "quick")
+    lines = command.commands(plan, tmp_path)
     assert lines[0] == f"ga3c-tf resume {folder.runs / interrupted.id}"
     assert lines[1].startswith("ga3c-tf train ") and new.id in lines[1] and len(lines) == 25 - 2
-    forced = command.commands([FIGURES["batch-size"]], "quick", None, (), {}, tmp_path, force=True)
+    forced = command.commands(plan, tmp_path, force=True)
     assert len(forced) == 25 and all(line.startswith("ga3c-tf train ") for line in forced)
 
 
@@ -687,12 +688,33 @@ def test_an_interruption_leaves_records_of_the_runs_that_have_ended(tmp_path):
             raise KeyboardInterrupt
 
     figure = FIGURES["wall-clock"]
-    words = ([figure], "quick", 1, ("cartpole",), {}, tmp_path, False)
+    plan = command.Plan([figure], "quick", ("cartpole",), 1)
     with pytest.raises(KeyboardInterrupt):
-        command.reproduce(*words, Interrupted(quiet), quiet)
+        command.reproduce(plan, tmp_path, False, Interrupted(quiet), quiet)
     folder = ResultsFolder(tmp_path)
     statuses = [record.status for record in folder.records(figure, "quick")]
     assert MEASURED in statuses and NOT_RUN in statuses and not stale_pages(folder)
+
+
+def test_a_confirmation_on_new_seeds_is_about_these_seeds_only(tmp_path):
+    """The others are neither made nor asked for, and the next report knows no more of them."""
+
+    class Inventor(LocalExecutor):
+        def execute(self, specs, runs, force):
+            return [invent(runs, spec, scores=(20.0, 200.0)) for spec in specs]
+
+    figure = FIGURES["wall-clock"]
+    plan = command.Plan([figure], "quick", ("cartpole",), seeds=2, first_seed=1000)
+    command.reproduce(plan, tmp_path, False, Inventor(quiet), quiet)
+    folder = ResultsFolder(tmp_path)
+    results = folder.results(figure, "quick")
+    assert {(run.spec.game, run.spec.seed) for run in results.runs} == {
+        ("cartpole", seed) for seed in (1000, 1001)
+    }
+    assert results.command.endswith("--games cartpole --first-seed 1000 --seeds 2")
+    assert all(run.finished for run in results.runs) and not stale_pages(folder)
+    printed = ga3c_tf("reproduce", "--figure", "wall-clock", "--dry-run", "--first-seed", "7", "--seeds", "1")
+    assert printed.stdout.count("--seed 7 ") == printed.stdout.count("ga3c-tf train") > 1
 
 
 def test_changed_code_of_a_method_of_ones_own_is_told(tmp_path, monkeypatch):

@@ -1,8 +1,6 @@
-"""The results folder: failed and superseded runs, and methods of the user's own."""
+"""The results folder: failed runs, and methods of the user's own."""
 
-import json
 import os
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -10,7 +8,6 @@ from invented_runs import SESSION, failed, invent, labelled, made, played
 from tiny_runs import quiet
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce import command
 from ga3c_tf.reproduce.drawing import score_plots
 from ga3c_tf.reproduce.figures.learning import batch_size, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
@@ -43,70 +40,10 @@ def test_the_summary_names_the_game_of_a_finding_where_there_are_several(folder)
         for seed in (1, 2, 3, 4, 5):
             for spec in batch_size.specs("quick", game, seed):
                 invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
-    made(folder, "batch-size", ("cartpole",))
+    made(folder, "batch-size", ("minatar_breakout", "cartpole"))
     claims = [each.claim for each in summarize(folder).undecided if each.name == "batch-size"]
     assert len(claims) == 8
     assert {claim.split(":")[0] for claim in claims} == {"minatar_breakout", "cartpole"}
-
-
-def test_what_a_fault_has_falsified_is_superseded_until_it_is_measured_again(folder):
-    spec = next(spec for spec in FIGURES["pps"].all_specs("quick") if spec.system == "a3c")
-    others = next(spec for spec in FIGURES["pps"].all_specs("quick") if spec.system == "ga3c")
-    for each in (spec, others):
-        invent(folder.runs, each, sessions=[{**SESSION, "commit": "before"}])
-    entry = {"reason": "The steps of other agents were applied.", "runs": {spec.id: "before"}}
-    same_reason = {**entry, "runs": {"another run": "before"}}
-    (folder.path / "superseded.json").write_text(json.dumps([entry, same_reason]))
-    note = "**Superseded: 1 run of A3C, to be measured again.** The steps of other agents were applied."
-    results = made(folder, "pps")
-    assert note in page(folder) and "1 measured, 1 superseded, 73 not run" in page(folder)
-    assert {run.spec.id for run in results.runs if run.finished} == {others.id}
-    assert [record.run_id for record in results.records if record.value is not None] == [others.id]
-    shutil.rmtree(folder.runs / spec.id)
-    invent(folder.runs, spec, sessions=[{**SESSION, "commit": "after"}])
-    made(folder, "pps")
-    assert "**Superseded" not in page(folder) and "2 measured, 73 not run" in page(folder)
-
-
-def test_what_is_superseded_is_run_again_and_nothing_else(folder):
-    specs = FIGURES["wall-clock"].all_specs("quick", 1, ["cartpole"])
-    runs = [invent(folder.runs, spec, sessions=[{**SESSION, "commit": "before"}]) for spec in specs]
-    falsified, *sound = runs
-    entries = [
-        {"reason": reason, "runs": {falsified.spec.id: "before"}} for reason in ("A fault.", "Another fault.")
-    ]
-    (folder.path / "superseded.json").write_text(json.dumps(entries))
-    figures = [FIGURES["wall-clock"]]
-    listed = command.commands(figures, "quick", 1, ["cartpole"], {}, folder.path)
-    assert len(listed) == 1 and falsified.spec.id in listed[0]
-    missing = []
-    said = []
-
-    class Executor:
-        def execute(self, specs, runs, force):
-            missing.extend(spec for spec in specs if not RecordedRun.of(spec, runs).finished)
-            return [RecordedRun.of(spec, runs) for spec in specs]
-
-    command.reproduce(figures, "quick", 1, ["cartpole"], {}, folder.path, False, Executor(), said.append)
-    assert missing == [falsified.spec] and len(sound) == len(specs) - 1 > 0
-    assert "1 of the runs are superseded: removed, to be measured again" in said
-
-
-def test_a_run_without_a_commit_is_not_superseded_unless_it_is_listed(folder):
-    """As from a wheel, or a zip of the source, which know of no commit."""
-    one, other, *_ = FIGURES["wall-clock"].all_specs("quick", 1, ["cartpole", "minatar_breakout"])
-    for spec in (one, other):
-        invent(folder.runs, spec, sessions=[{**SESSION, "commit": None}])
-    (folder.path / "superseded.json").write_text(json.dumps([{"reason": "A fault.", "runs": {one.id: None}}]))
-    folder.remove_superseded([one, other], print)
-    assert not (folder.runs / one.id).exists() and (folder.runs / other.id).exists()
-
-
-@pytest.mark.parametrize("text", ["{", "[3]", '[{"reason": "none"}]', '[{"reason": "", "runs": 3}]'])
-def test_a_damaged_list_of_what_is_superseded_is_refused_by_name(folder, text):
-    (folder.path / "superseded.json").write_text(text)
-    with pytest.raises(UserError, match=r"superseded\.json is damaged"):
-        page(folder)
 
 
 def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
@@ -171,7 +108,7 @@ def test_a_method_of_the_users_own_is_not_compared_with_added_seeds(folder):
     folder.add_method(huber, print)
 
     def compared():
-        folder.update(FIGURES["speed"], "quick", (), 3, print)
+        folder.update(FIGURES["speed"], "quick", (), 0, print)
         paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
         return len(paper.runs), comparison.section(FIGURES["speed"], paper, own)
 
