@@ -30,6 +30,7 @@ CONTENT = (
     "docs/data/*",
     "docs/reference/*.md",
     "results/*.md",
+    "results/pages/*.md",
     "results/figures/*.svg",
     "results/measured/*.csv",
     "results/paper/*.csv",

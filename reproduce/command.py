@@ -13,7 +13,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.text import duration
-from ga3c_tf.reproduce.pages.report import write_pages
+from ga3c_tf.reproduce.pages.report import said, write_pages
 from ga3c_tf.reproduce.results.folder import DEFAULT, ResultsFolder
 from ga3c_tf.reproduce.runs.executor import Executor
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -106,14 +106,7 @@ def reproduce(
 
 def findings(plan: Plan, folder: ResultsFolder) -> list[str]:
     """Return what the runs of a plan have found, a line for each claim; smoke runs find nothing."""
-    lines = []
-    for figure in plan.figures if plan.budget != "smoke" else ():
-        results = folder.results(figure, plan.budget)
-        answer = figure.answer(figure.table(results))
-        claims = figure.verdicts(results)
-        lines += [f"{claim.text}: {claim.finding.verdict} ({claim.finding.because})" for claim in claims]
-        lines += [f"{figure.name}: {answer}"] * bool(answer)
-    return lines
+    return [] if plan.budget == "smoke" else said(folder, plan.figures, plan.budget)
 
 
 def _record(plan: Plan, folder: ResultsFolder, say: Callable[[str], None]) -> list[Figure]:

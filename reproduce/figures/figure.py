@@ -25,7 +25,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.measurements import Dimensions, Measurements, label
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import MEASURED, Record, read_records
-from ga3c_tf.reproduce.measures.text import mean_ci
+from ga3c_tf.reproduce.measures.text import geometric_mean, mean_and_interval, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import Claim, judged, observed
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
@@ -68,7 +68,7 @@ class Table(NamedTuple):
     @property
     def header(self) -> list[str]:
         """The headings."""
-        return [*(name.replace("_", " ") for name in self.by), *self.columns]
+        return [*(name.replace("_", " ") for name in self.by), *self.columns, "runs"]
 
     def rows(self, table: Measurements) -> list[list[str]]:
         """Return the cells of each row of which a run has begun."""
@@ -76,13 +76,30 @@ class Table(NamedTuple):
         for key, part in table.select(**self.where).parts(*self.by):
             if any(run.result for run in part.runs):
                 names = key if len(self.by) > 1 else (key,)
-                rows.append([*map(str, names), *(cell(part) for cell in self.columns.values())])
+                cells = [cell(part) for cell in self.columns.values()]
+                rows.append([*map(str, names), *cells, str(len(part.finished))])
         return rows
 
 
 def mean_of(metric: str, **where: Any) -> Cell:
-    """Return a cell with the mean of a metric, its interval and the number of seeds."""
-    return lambda part: mean_ci(part.select(**where).numbers(metric))
+    """Return a cell with the mean of a metric, its interval and, if some lack it, the number of seeds."""
+
+    def cell(part: Measurements) -> str:
+        selected = part.select(**where)
+        values = selected.numbers(metric)
+        return mean_and_interval(values) if _complete(selected, values) else mean_ci(values)
+
+    return cell
+
+
+def time_of(metric: str) -> Cell:
+    """Return a cell with the geometric mean of times and its interval, which is computed on the logarithm."""
+    return lambda part: geometric_mean(part.numbers(metric))
+
+
+def _complete(part: Measurements, values: Sequence[float]) -> bool:
+    """Whether every finished run of a row has a value, so that the column of runs has their number."""
+    return bool(values) and len(values) == len(part.finished)
 
 
 def unfinished(part: Measurements) -> str:
@@ -92,7 +109,8 @@ def unfinished(part: Measurements) -> str:
 
 def minutes(part: Measurements) -> str:
     """Return a cell with the mean minutes of training."""
-    return mean_ci([60 * run.hours for run in part.finished])
+    times = [60 * run.hours for run in part.finished]
+    return number(sum(times) / len(times)) if times else "-"
 
 
 @dataclass(frozen=True)
@@ -177,11 +195,11 @@ class Figure:
         chosen = []
         asked = games or self.games[budget]
         lowest = self.first_seed if first_seed is None else first_seed
-        for number in range(seeds or max(self.seeds(budget, game) for game in asked)):
+        for turn in range(seeds or max(self.seeds(budget, game) for game in asked)):
             of_seed = []
             for game in asked:
-                if number < (seeds or self.seeds(budget, game)):
-                    of_seed += self.specs(budget, game, lowest + number)
+                if turn < (seeds or self.seeds(budget, game)):
+                    of_seed += self.specs(budget, game, lowest + turn)
             chosen += sorted(of_seed, key=lambda spec: spec.turn)
         if seeds is None and first_seed is None and budget == "quick":
             added = [spec for game in asked if game in self.added_games for spec in self.added(game)]

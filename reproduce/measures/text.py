@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
-from ga3c_tf.trained.intervals import mean_interval
+from ga3c_tf.trained.intervals import mean_interval, student_interval
 from ga3c_tf.trained.publishing import markdown
 from ga3c_tf.trained.publishing.markdown import number, table
 
-__all__ = ["duration", "lines_of", "mean_and_interval", "mean_ci", "number", "table"]
+__all__ = ["duration", "geometric_mean", "lines_of", "mean_and_interval", "mean_ci", "number", "table"]
 TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
 """Folder with the text of the pages."""
 
@@ -52,6 +54,18 @@ def mean_and_interval(values: Sequence[float], confidence: float = 0.95) -> str:
     if len(values) == 1:
         return mean
     low, high = mean_interval(values, confidence)
+    return f"{mean} [{_rounded(low)}, {_rounded(high)}]"
+
+
+def geometric_mean(values: Sequence[float]) -> str:
+    """Format the geometric mean of positive values and its interval, which is that of the logarithms."""
+    if not len(values):
+        return "-"
+    logarithms = np.log(values)
+    mean = _rounded(float(np.exp(logarithms.mean())))
+    if len(values) == 1:
+        return mean
+    low, high = np.exp(student_interval(logarithms))
     return f"{mean} [{_rounded(low)}, {_rounded(high)}]"
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.measures.text import lines_of
-from ga3c_tf.reproduce.pages.summary import Summary, counted
+from ga3c_tf.reproduce.pages.findings import ATARI, Chapter, counts
 from ga3c_tf.reproduce.results import pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 
-NO_GPU = "no GPU used"
-"""End of a description of hardware if no GPU was used."""
 END = "<!-- end of what is generated -->"
 
 
-def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, str]:
+def texts(folder: ResultsFolder, chapters: Sequence[Chapter], random: Mapping[str, float]) -> dict[Path, str]:
     """Return the README beside the results folder as it should be; {} if it has no marks.
+
+    Args:
+        folder: the results folder.
+        chapters: its figures at each budget.
+        random: our score of the random policy, by game.
 
     Raises:
         UserError: the README cannot be read, or its marks are not exactly one pair.
@@ -34,23 +38,16 @@ def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, str]:
     _, end, after = rest.partition(END)
     if not end or begin in rest:
         raise UserError(f"{file} needs the line '{begin}' once, and '{END}' after it")
-    return {file: "\n".join([before + begin, "", *_lines(folder, summary), "", END]) + after}
+    return {file: "\n".join([before + begin, "", *_lines(folder, chapters, random), "", END]) + after}
 
 
-def cores_in_words(cores: set[int]) -> str:
-    """Return the numbers of cores in words, such as '1 core' or '1 or 2 cores'."""
-    return f"{' or '.join(map(str, sorted(cores)))} core{'' if max(cores) == 1 else 's'}"
-
-
-def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
+def _lines(folder: ResultsFolder, chapters: Sequence[Chapter], random: Mapping[str, float]) -> list[str]:
     name = folder.path.resolve().name
-    weights = folder.path / "weights"
+    of_paper = {subject: kinds for (paper, subject), kinds in counts(chapters).items() if paper}
     return lines_of(
         "front_page.md",
         results=name,
-        published=pretrained.brief_rows(weights, folder.paper(), f"{name}/weights", summary.random),
-        verdicts=counted(summary.verdicts),
-        scope=summary.scope,
-        paper_runs=any(chapter.budget == "paper" for chapter in summary.chapters),
-        on_gpu=any(NO_GPU not in hardware for hardware in summary.hardware),
+        about_atari=of_paper[ATARI],
+        of_paper=sum(of_paper.values(), start=type(of_paper[ATARI])()),
+        published=pretrained.brief_rows(folder.path / "weights", folder.paper(), f"{name}/weights", random),
     )

@@ -3,84 +3,37 @@
 The folder of the published results has the list of its weights too, by which they are fetched.
 
 The text depends only on the records and the small files of the runs, so the same folder always gives the same
-page.
+pages.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
-from ga3c_tf.host.calibration import mean
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.learning import papers_algorithm, scores
-from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.records import MEASURED
-from ga3c_tf.reproduce.measures.text import lines_of, number, table
-from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, OBSERVED
-from ga3c_tf.reproduce.pages import front_page
-from ga3c_tf.reproduce.pages.summary import EQUAL, NOTHING, Chapter, Summary, counted, outcomes, summarize
-from ga3c_tf.reproduce.results import comparison, pretrained
+from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
+from ga3c_tf.reproduce.measures.text import lines_of
+from ga3c_tf.reproduce.pages import figure_page, front_page, history, overview
+from ga3c_tf.reproduce.pages.findings import Chapter, chapters
+from ga3c_tf.reproduce.pages.nine_games import NineGames, span
+from ga3c_tf.reproduce.pages.sentences import sentence
+from ga3c_tf.reproduce.results import pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder
-from ga3c_tf.reproduce.runs.run import comparable
-from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, described
+from ga3c_tf.reproduce.runs.specs import NINE_GAMES
 from ga3c_tf.trained.pretrained import REGISTRY, registry_of
 
 PAGE = "README.md"
+RULES = "RULES.md"
 HISTORY = "HISTORY.md"
-"""File with the changes of the rules, beside the page; only the folder of the published results has it."""
-SPEED_FIGURES = ("pps", "tps", "speed")
-
-
-def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
-    """Return the text of the page.
-
-    Args:
-        folder: the results folder.
-        summary: result of `summarize`, if it is known already.
-
-    Raises:
-        UserError: records or run folders are missing or damaged.
-    """
-    summary = summary or summarize(folder)
-    smoke = "smoke" in folder.budgets()
-    published_here = folder.published
-    lines = lines_of(
-        "page.md",
-        smoke=smoke,
-        published_here=published_here,
-        overview=[row for row in summary.figures if published_here or row[3] != NOTHING] or summary.figures,
-        verdicts=counted(summary.verdicts),
-        own_verdicts=counted(summary.own_verdicts),
-        scope=summary.scope,
-        on_gpu=any(finding.on_gpu for finding in summary.decided),
-        runs=f"{len(summary.hours):,}",
-        hours=number(sum(summary.hours.values())),
-        left=summary.left,
-        decided=summary.decided,
-        undecided=summary.undecided,
-        rules=summary.rules,
-        quick=_quick(summary),
-        paper_runs=any(chapter.budget == "paper" for chapter in summary.chapters),
-        papers_steps=scores.PAPERS_STEPS,
-        unidentified=_unidentified(folder, summary),
-        published=pretrained.rows(folder.path / "weights", folder.paper(), "weights", summary.random),
-        figures=[
-            {
-                "name": figure.name,
-                "paper": figure.paper,
-                "shows": figure.shows,
-                "blocks": [block for chapter in chapters for block in _blocks(folder, chapter)],
-            }
-            for figure, chapters in _begun(summary)
-        ],
-    )
-    return "\n".join(lines) + "\n"
+PAGES = "pages"
+"""Folder with a page for each figure."""
+ELSEWHERE = re.compile(r"\[([^]]+)\]\((?:\.\./)+(?:docs/|HISTORY)[^)]*\)| \(D\d+(?:, D\d+)*\)")
+"""Links and names that lead nowhere from a folder outside the checkout."""
 
 
 def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
@@ -94,12 +47,13 @@ def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
         The path of the folder's README.md.
 
     Raises:
-        UserError: an error of `page`, or a page cannot be written.
+        UserError: records or run folders are missing or damaged, or a page cannot be written.
     """
     folder.paper()  # refuses a folder that is no results folder
     with folder.held(say):  # another command may write them at the same time
         for file, text in _texts(folder).items():
             try:
+                file.parent.mkdir(exist_ok=True)
                 write_aside(file, text)
             except OSError as error:
                 raise UserError(f"cannot write {file}: {error.strerror}") from None
@@ -107,167 +61,93 @@ def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
 
 
 def stale_pages(folder: ResultsFolder) -> list[Path]:
-    """Return the pages that differ from what `write_pages` would write."""
-    return [file for file, text in _texts(folder).items() if _text_of(file) != text]
+    """Return the pages that differ from what `write_pages` would write, or that are missing."""
+    return [
+        file
+        for file, text in _texts(folder).items()
+        if not file.is_file() or file.read_text(encoding="utf-8") != text
+    ]
+
+
+def said(folder: ResultsFolder, figures: Sequence[Figure], budget: str) -> list[str]:
+    """Return what the runs of these figures found at a budget, a line for each finding.
+
+    Args:
+        folder: the results folder.
+        figures: the figures.
+        budget: budget of the runs.
+    """
+    return [
+        f"{chapter.figure.name}: {sentence(chapter.figure.name, claim).replace('**', '')}"
+        for chapter in chapters(folder)
+        for claim in chapter.claims
+        if chapter.budget == budget and chapter.figure in figures
+    ]
 
 
 def _texts(folder: ResultsFolder) -> dict[Path, str]:
     """Return the text of each page by its file."""
-    summary = summarize(folder)
-    texts = {folder.path / PAGE: page(folder, summary)}
-    if folder.published:
-        history = lines_of("history.md", changes=summary.changes, verdicts=_by_word(summary))
-        texts[folder.path / HISTORY] = "\n".join(history) + "\n"
-        if registry := registry_of(folder.path / "weights"):
-            texts[folder.path / "weights" / REGISTRY] = registry
-    return texts | front_page.texts(folder, summary)
+    begun = chapters(folder)
+    random = _random_policies(begun)
+    games = _nine_games(begun)
+    pages = _figure_pages(folder, begun, games)
+    if folder.published and games:
+        pages |= _of_the_checkout(folder, begun, games, random)
+    else:
+        weights = pretrained.rows(folder.path / "weights", folder.paper(), "weights", random)
+        pages[PAGE] = overview.own(begun, "smoke" in folder.budgets(), weights)
+    texts = {folder.path / name: "\n".join(lines) + "\n" for name, lines in pages.items()}
+    if not folder.published:
+        texts = {file: ELSEWHERE.sub(r"\1", text) for file, text in texts.items()}
+    elif registry := registry_of(folder.path / "weights"):
+        texts[folder.path / "weights" / REGISTRY] = registry
+    return texts | front_page.texts(folder, begun, random)
 
 
-def _by_word(summary: Summary) -> list[str]:
-    """Return a table row: numbers of findings and games of Table 3 by verdict, and the share undecided."""
-    findings = summary.verdicts + summary.own_verdicts
-    equal = sum(findings[word] for word in EQUAL)
-    decided = [
-        findings[HOLDS],
-        findings[FAILS],
-        equal,
-        summary.scores[scores.REACHED],
-        summary.scores[scores.SHORT],
-    ]
-    undecided = findings[INCONCLUSIVE] + findings[OBSERVED] + summary.scores[INCONCLUSIVE]
-    total = sum(decided) + undecided
-    return [
-        *map(str, [*decided, undecided, total]),
-        f"{undecided / total:.0%}".replace("%", " %") if total else "-",
-    ]
+def _figure_pages(
+    folder: ResultsFolder, begun: Sequence[Chapter], games: NineGames | None
+) -> dict[str, list[str]]:
+    """Return the lines of the page of each figure that has been begun, and of the rules, by their names."""
+    names = list(dict.fromkeys(chapter.figure.name for chapter in begun))
+    pages = {RULES: lines_of("rules.md", published_here=folder.published, figures=names)}
+    for name in names:
+        of_figure = [chapter for chapter in begun if chapter.figure.name == name]
+        extra = []
+        if games and name == scores.FIGURE.name:
+            extra = lines_of("equal-steps.md", games=games, span=span, papers_score=scores.papers_score)
+        pages[f"{PAGES}/{name}.md"] = figure_page.lines(folder, of_figure, extra)
+    return pages
 
 
-def _text_of(file: Path) -> str:
-    """Return the text of a page as it is."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from None
-
-
-def _begun(summary: Summary) -> list[tuple[Figure, list[Chapter]]]:
-    """Return the figures with a chapter whose runs have begun, each with its chapters."""
-    figures = {chapter.figure.name: chapter.figure for chapter in summary.chapters if chapter.results.begun}
-    return [
-        (figure, [chapter for chapter in summary.chapters if chapter.figure.name == name])
-        for name, figure in figures.items()
-    ]
-
-
-def _quick(summary: Summary) -> dict[str, Any] | None:
-    """Count the finished runs at `quick` by algorithm, and name their numbers of cores; None without any."""
-    results = [chapter.results for chapter in summary.chapters if chapter.budget == "quick"]
-    runs = {run.spec.id: run for figure_results in results for run in figure_results.runs if run.finished}
-    systems = Counter(SYSTEMS[run.spec.system] for run in runs.values())
-    cores = {int(session["cores"]) for run in runs.values() for session in run.sessions}
-    return runs and {
-        "runs": f"{len(runs):,}",
-        "papers": sum(run.spec.has_papers_algorithm for run in runs.values()),
-        "others": [f"{count} of {system}" for system, count in systems.items() if system != SYSTEMS["ga3c"]],
-        "cores": front_page.cores_in_words(cores),
-    }
-
-
-def _unidentified(folder: ResultsFolder, summary: Summary) -> tuple[int, int]:
-    """Return the number of finished runs that do not identify their processor, and that of all."""
-    results = [chapter.results for chapter in summary.chapters]
-    for changes in folder.methods():
-        results += [folder.results(figure, budget, changes=changes) for figure, budget, _ in summary.chapters]
-    runs = {
-        run.spec.id: run.identified
-        for figure_results in results
-        for run in figure_results.runs
-        if run.finished
-    }
-    return sum(not identified for identified in runs.values()), len(runs)
-
-
-def _calibrated(figure: Figure, results: Results) -> list[list[str]]:
-    """Return a row with measured, normalized and calibration speeds for each calibrated run of a figure about
-    speeds.
-
-    Calibrations are on one core of the processor, so they say nothing about runs on a GPU.
-    """
-    if figure.name not in SPEED_FIGURES or any(run.on_gpu for run in results.runs if run.finished):
-        return []
-    rows = []
-    for run in results.runs:
-        if run.finished and run.calibrations:
-            machine = mean(run.calibrations)
-            pps = results.value(run, "pps") or run.agent_steps / (3600 * run.hours)
-            tps = results.value(run, "tps")
-            speeds = [pps, pps / machine.unit, tps, tps and tps / machine.unit]
-            rows.append(
-                [run.spec.id, *map(number, [*speeds, machine.gflops, machine.copy_gb_s, machine.frames_s])]
-            )
-    return rows
-
-
-def _blocks(folder: ResultsFolder, chapter: Chapter) -> list[dict[str, Any]]:
-    """Return the blocks of a figure at a budget: of the paper's method, then of each of the user's own."""
-    figure, budget, paper = chapter
-    title = f"{figure.name}, {budget} budget"
-    blocks = [_block(folder, title, figure, paper, [], folder.pictures(figure, budget))]
-    for changes in folder.methods():
-        method_results = folder.results(figure, budget, changes=changes)
-        if method_results.runs:
-            compared = comparison.section(figure, paper, method_results)
-            pictures = folder.pictures(figure, budget, changes)
-            method = described(method_results.runs[0].spec.changes)
-            blocks.append(_block(folder, f"{title}, {method}", figure, method_results, compared, pictures))
-    return blocks
-
-
-def _block(
-    folder: ResultsFolder,
-    title: str,
-    figure: Figure,
-    results: Results,
-    compared: list[str],
-    pictures: list[Path],
-) -> dict[str, Any]:
-    records = [record for record in results.records if record.status == MEASURED]
-    sources = {
-        f"{(record.commit or 'unknown')[:12]}{' (changed since)' if record.dirty else ''}"
-        for record in records
-    }
+def _of_the_checkout(
+    folder: ResultsFolder, begun: Sequence[Chapter], games: NineGames, random: Mapping[str, float]
+) -> dict[str, list[str]]:
+    """Return the lines of the pages that only the published results have, by their names."""
+    weights = pretrained.rows(folder.path / "weights", folder.paper(), "../weights", random)
     return {
-        "title": title,
-        "tuned": results.budget == "tuned" and figure is not papers_algorithm.FIGURE,
-        "command": results.command,
-        "outcomes": outcomes(results),
-        "comparison": compared,
-        "hardware": sorted({str(record.hardware) for record in records}),
-        "sources": sorted(sources),
-        "section": _sections(figure, results),
-        "calibrated": _calibrated(figure, results),
-        "agree": comparable(run for run in results.runs if run.finished),
-        "pictures": [stem.as_posix() for stem in pictures],
-        "commands": _commands(results),
+        PAGE: overview.published(begun, games),
+        HISTORY: history.lines(folder, begun),
+        f"{PAGES}/published-weights.md": lines_of("published-weights.md", weights=weights),
     }
 
 
-def _sections(figure: Figure, results: Results) -> list[str]:
-    """Return the claims and tables of all games as lines of Markdown."""
-    lines = lines_of("section.md", claims=figure.verdicts(results))
-    for game, part in figure.parts(results).items():
-        for shown in figure.tables:
-            rows = shown.rows(part)
-            if rows:
-                lines += ["", ": ".join(filter(None, (game, shown.title))), "", *table(shown.header, rows)]
-    return lines
+def _nine_games(begun: Sequence[Chapter]) -> NineGames | None:
+    """Return the runs of Table 3 by both settings; None if a game has no score yet."""
+    tables = {
+        chapter.budget: chapter.figure.table(chapter.results)
+        for chapter in begun
+        if chapter.figure is scores.FIGURE
+    }
+    quick, tuned = (tables.get(budget) for budget in ("quick", "tuned"))
+    if quick and tuned and all(len(scores.verdicts(table)) == len(NINE_GAMES) for table in (quick, tuned)):
+        return NineGames(quick, tuned)
+    return None
 
 
-def _commands(results: Results) -> list[str]:
-    """Return one command for each setting: the command of its first run."""
-    commands: dict[RunSpec, str] = {}
-    for run in results.runs:
-        if run.result.get("sessions"):
-            setting = replace(run.spec, seed=0, random_play=False)  # what the runs of all seeds share
-            commands.setdefault(setting, run.sessions[0]["command"])
-    return list(commands.values())
+def _random_policies(begun: Sequence[Chapter]) -> dict[str, float]:
+    """Return our score of the random policy by game."""
+    random = dict(RANDOM_SCORES)
+    for chapter in begun:
+        if chapter.figure is scores.FIGURE:
+            random = scores.random_policies(chapter.figure.table(chapter.results)) | random
+    return random

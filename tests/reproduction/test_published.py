@@ -1,4 +1,4 @@
-"""The published results: what the cards of weights say is what their files hold, and the page's length."""
+"""The published results: what the cards of weights say is what their files hold."""
 
 import hashlib
 import json
@@ -14,24 +14,6 @@ from ga3c_tf.trained.publishing.card import without_places
 RESULTS = Path(__file__).parents[2] / "results"
 CARDS = sorted((RESULTS / "weights").glob("*/README.md"))
 RUN_FOLDER = re.compile(r"from the run folder (\S+)\.$", re.MULTILINE)
-
-
-def lengths(text):
-    """Return the number of lines of each part of a page, without blank lines and what is folded."""
-    found = {}
-    title = ""
-    for line in re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL).splitlines():
-        title = line if line.startswith("#") else title
-        found[title] = found.get(title, 0) + bool(line.strip())
-    return found
-
-
-def test_the_summary_fits_on_a_screen_and_each_section_in_40_lines():
-    found = lengths((RESULTS / "README.md").read_text())
-    assert found["## Summary"] <= 31
-    sections = {title: lines for title, lines in found.items() if title.startswith("### ")}
-    assert len(sections) == 21
-    assert [title for title, lines in sections.items() if lines > 40] == []
 
 
 def recorded(card):

@@ -71,14 +71,12 @@ def test_every_figure_leaves_records_pictures_and_a_section(smoke, name):
     assert main and all(record.status == MEASURED or name == "utilization" for record in main)
     pictures = folder.pictures(figure, "smoke")
     assert pictures
-    page = (smoke / "README.md").read_text()
+    page = (smoke / "pages" / f"{name}.md").read_text()
     for picture in pictures:
         assert (smoke / picture).with_suffix(".svg").read_text().startswith("<?xml")
         assert (smoke / picture).with_suffix(".png").stat().st_size > 2000
-        assert f"({picture}.svg)" in page
-    section = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
-    assert section.strip().lower().startswith(figure.paper.lower())
-    assert f"--figure {name} --budget smoke" in section and " train " in section
+        assert f"(../{picture}.svg)" in page
+    assert f"({figure.paper}): {figure.headline}" in page and f"--figure {name} --budget smoke" in page
 
 
 def test_a_dry_run_of_what_is_finished_says_so(smoke):
@@ -140,7 +138,8 @@ def test_again_nothing_is_run_and_every_file_is_the_same(smoke, tmp_path):
             {path.name: path.read_bytes() for path in (out / part).iterdir()} for out in (smoke, copy)
         ]
         assert contents[0] == contents[1]
-    assert (copy / "README.md").read_bytes() == (smoke / "README.md").read_bytes()
+    for name in ("README.md", "pages/scores.md"):
+        assert (copy / name).read_bytes() == (smoke / name).read_bytes()
 
 
 def test_smoke_runs_do_not_mix_with_results(smoke, tmp_path):
@@ -737,7 +736,8 @@ def test_changed_code_of_a_method_of_ones_own_is_told(tmp_path, monkeypatch):
 
 def test_a_stale_page_is_noticed(smoke, tmp_path):
     copy = shutil.copytree(smoke, tmp_path / "out")
-    (copy / "README.md").write_text((copy / "README.md").read_text().replace("| pong |", "| ping |"))
+    page = copy / "pages" / "scores.md"
+    page.write_text(page.read_text().replace("| pong |", "| ping |"))
     done = ga3c_tf("report", "--check", "--out", copy)
     assert done.returncode == 1 and "is stale" in done.stderr and len(done.stderr.splitlines()) == 1
     assert ga3c_tf("report", "--out", copy).returncode == 0

@@ -20,19 +20,25 @@ from ga3c_tf.reproduce.measures.verdicts import (
     RUNS_MISSING,
     SEVERAL_MACHINES,
 )
-from ga3c_tf.reproduce.pages.report import page
-from ga3c_tf.reproduce.pages.summary import summarize
+from ga3c_tf.reproduce.pages.findings import chapters
+from ga3c_tf.reproduce.pages.report import write_pages
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.folder import METHODS, ResultsFolder
 from ga3c_tf.reproduce.runs.run import RecordedRun
 
 
+def page(folder, figure):
+    """The page of a figure."""
+    write_pages(folder, print)
+    return (folder.path / "pages" / f"{figure}.md").read_text()
+
+
 def test_what_failed_and_what_was_not_run_stays_on_the_page(folder):
     [spec, *_] = FIGURES["adjustment"].all_specs("quick")
     failed(folder, spec, "train: no | power")
-    results = made(folder, "adjustment")
-    shown = FIGURES["adjustment"].tables[0].rows(FIGURES["adjustment"].table(results))
-    assert "failed: train: no | power" in shown[0][-1]
+    made(folder, "adjustment")
+    text = page(folder, "adjustment")
+    assert "failed: train: no \\| power" in text and "not run" in text
 
 
 def test_the_summary_names_the_game_of_a_finding_where_there_are_several(folder):
@@ -41,9 +47,9 @@ def test_the_summary_names_the_game_of_a_finding_where_there_are_several(folder)
             for spec in batch_size.specs("quick", game, seed):
                 invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
     made(folder, "batch-size", ("minatar_breakout", "cartpole"))
-    claims = [each.claim for each in summarize(folder).undecided if each.name == "batch-size"]
-    assert len(claims) == 8
-    assert {claim.split(":")[0] for claim in claims} == {"minatar_breakout", "cartpole"}
+    [chapter] = chapters(folder)
+    assert len(chapter.claims) == 8
+    assert {claim.text.split(":")[0] for claim in chapter.claims} == {"minatar_breakout", "cartpole"}
 
 
 def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
@@ -70,15 +76,17 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     [better] = [line for line in lines if "1x1x1" in line and "paper" not in line]
     assert f"| {HOLDS} |" in better and 15 < float(better.split(" | ")[3]) < 20
     assert sum(f"| undecided: {NO_DIFFERENCE} |" in line for line in lines) == 3
-    text = page(folder)
-    plain, huber_part = text.split("### speed, quick budget, loss mine:huber\n")
+    text = page(folder, "speed")
+    plain, huber_part = text.split("## speed, quick budget, loss mine:huber\n")
     assert "`ga3c-tf reproduce --figure speed --budget quick --loss mine:huber`" in huber_part
     pictures = folder.pictures(FIGURES["speed"], "quick", huber)
     assert [picture.as_posix() for picture in pictures] == [
         "figures/mine.huber/speed-quick-comparison",
         "figures/mine.huber/speed-quick-minatar-breakout",
     ]
-    assert all(f"({picture}.svg)" in huber_part and f"({picture}.svg)" not in plain for picture in pictures)
+    assert all(
+        f"(../{picture}.svg)" in huber_part and f"(../{picture}.svg)" not in plain for picture in pictures
+    )
 
 
 def test_methods_are_not_compared_over_equal_time_on_several_machines(folder):

@@ -261,7 +261,7 @@ def normalized(part: Measurements) -> str:
 
 def plot(table: Measurements, stem: Path) -> None:
     """Draw a panel per game: the paper's methods as marks, ours with an interval over seeds or episodes."""
-    from ga3c_tf.reproduce.drawing import score_plots
+    from ga3c_tf.reproduce.drawing import curve_panels, score_plots
 
     panels = []
     for game in NINE_GAMES:
@@ -271,6 +271,17 @@ def plot(table: Measurements, stem: Path) -> None:
         sample = scores if len(scores) > 1 else episodes(part)
         panels.append((game.replace("_", " "), papers, part.numbers(RANDOM), scores, sample))
     score_plots.score_panels(panels, stem)
+    curves = [
+        curve_panels.Panel(
+            game.replace("_", " "),
+            [run.curve for run in part.finished],
+            papers_score(table, game),
+            random_score(table, game),
+        )
+        for game, part in table.parts("game")
+        if part.finished
+    ]
+    curve_panels.curve_panels(curves, stem.with_name(f"{stem.name}-curves"))
 
 
 FIGURE = Figure(

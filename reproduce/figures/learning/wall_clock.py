@@ -11,7 +11,7 @@ import pandas as pd
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures import pictures
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, mean_of, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, seeds_by_budget, smoke_spec, time_of
 from ga3c_tf.reproduce.figures.measurements import Measurements, speed_changed
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import first_reaching
@@ -116,7 +116,8 @@ def _claim(game: str, part: Measurements) -> Claim:
     pairs = part.pairs(_times, {"system": "A3C"}, {"system": "GA3C"})
     missed = [system for system in BOUNDS if _missed(part.select(system=system))]
     seconds = [
-        f"{name} {number(times.mean())} s" for name, times in zip(("A3C", "GA3C"), pairs, strict=False)
+        f"{name} {number(float(np.exp(np.log(times).mean())))} s"
+        for name, times in (("A3C", pairs.first), ("GA3C", pairs.second))
     ]
     bounds = [BOUNDS[system][0] for system in missed]
     note = "; ".join([", ".join(seconds), *bounds])
@@ -210,8 +211,8 @@ FIGURE = Figure(
                 "reached it": lambda part: (
                     f"{len(part.numbers(TIME))} of {sum(run.ended for run in part.runs)}"
                 ),
-                "seconds": mean_of(TIME),
-                "agent steps": mean_of(STEPS),
+                "seconds": time_of(TIME),
+                "agent steps": time_of(STEPS),
             },
         )
     ],

@@ -1,0 +1,88 @@
+"""The findings in a results folder: figures at each budget, their claims, and how many have which verdict."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.figures.results import Results
+from ga3c_tf.reproduce.measures.verdicts import Claim
+from ga3c_tf.reproduce.results.folder import ResultsFolder
+from ga3c_tf.reproduce.runs.run import RecordedRun
+from ga3c_tf.reproduce.runs.specs import BUDGETS, is_atari
+
+BEYOND = "not in the paper"
+LEARNING_UNITS = ("points", "1/min")
+"""Units of the main number of a figure that is about learning."""
+ATARI = "learning an Atari game"
+SMALL = "learning CartPole or MinAtar"
+SPEED = "speed, queues and use of the machine"
+SUBJECTS = (ATARI, SMALL, SPEED)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A figure at a budget, by the paper's method."""
+
+    figure: Figure
+    budget: str
+    results: Results
+
+    @property
+    def title(self) -> str:
+        """Heading of its part of the figure's page."""
+        return f"{self.figure.name}, {self.budget} budget"
+
+    @functools.cached_property
+    def claims(self) -> list[Claim]:
+        """The claims that its runs are to decide, with their verdicts."""
+        return self.figure.verdicts(self.results)
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the paper has no such figure."""
+        return self.figure.paper.startswith(BEYOND)
+
+    @property
+    def subject(self) -> str:
+        """What it is about: one of `SUBJECTS`."""
+        if self.figure.main[1] not in LEARNING_UNITS:
+            return SPEED
+        return ATARI if all(is_atari(run.spec.game) for run in self.results.runs) else SMALL
+
+    @property
+    def finished(self) -> list[RecordedRun]:
+        """The finished runs."""
+        return [run for run in self.results.runs if run.finished]
+
+
+def chapters(folder: ResultsFolder) -> list[Chapter]:
+    """Return the figures that have been begun, each at its budgets, in the order of the pages."""
+    begun = []
+    for figure in FIGURES.values():
+        for budget in reversed(BUDGETS):
+            if folder.measured_file(figure, budget).exists():
+                chapter = Chapter(figure, budget, folder.results(figure, budget))
+                begun += [chapter] if chapter.results.begun else []
+    return begun
+
+
+def counts(chapters: Iterable[Chapter]) -> dict[tuple[bool, str], Counter[str]]:
+    """Count the findings by kind of verdict, for claims of the paper and our own, by subject."""
+    numbers: dict[tuple[bool, str], Counter[str]] = {
+        (of_paper, subject): Counter() for of_paper in (True, False) for subject in SUBJECTS
+    }
+    for chapter in chapters:
+        for claim in chapter.claims:
+            of_paper = not (chapter.beyond or claim.is_question)
+            numbers[of_paper, chapter.subject][claim.finding.kind] += 1
+    return numbers
+
+
+def hours(chapters: Iterable[Chapter]) -> dict[str, float]:
+    """Return the hours of training of each finished run, by its id; runs that figures share count once."""
+    return {run.spec.id: run.hours for chapter in chapters for run in chapter.finished}

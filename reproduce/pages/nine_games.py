@@ -1,0 +1,84 @@
+"""The nine games of Table 3 by the paper's settings and by tuned ones: scores, steps, and one aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.measures.aggregates import interquartile_mean
+from ga3c_tf.reproduce.measures.curves import score_by
+from ga3c_tf.reproduce.measures.text import number
+from ga3c_tf.reproduce.runs.specs import NINE_GAMES
+
+
+class EqualSteps(NamedTuple):
+    """Rolling training scores of a game, after the agent steps that the run with the paper's settings has."""
+
+    millions: float  # agent steps
+    quick: float  # score by the paper's settings
+    tuned: list[float]  # score of each seed by the tuned settings
+    end: list[float]  # the same at the end of their runs
+
+
+class NineGames(NamedTuple):
+    """The runs of Table 3 with the paper's settings and with tuned ones."""
+
+    quick: Measurements
+    tuned: Measurements
+
+    def rows(self) -> list[list[str]]:
+        """Return for each game the score and million steps by both settings, and the paper's score."""
+        rows = []
+        for game in NINE_GAMES:
+            row = [game, number(scores.random_score(self.tuned, game))]
+            for part in (self.quick.select(game=game), self.tuned.select(game=game)):
+                row += [number(part.series(scores.SCORE).mean()), scores.millions(part)]
+            row += [number(scores.papers_score(self.tuned, game)), scores.normalized(part)]
+            rows.append(row)
+        return rows
+
+    def after_equal_steps(self) -> dict[str, EqualSteps]:
+        """Return the scores after equal steps by game."""
+        games = {}
+        for game in NINE_GAMES:
+            [curve] = [run.curve for run in self.quick.select(game=game).finished]
+            tuned = [run.curve for run in self.tuned.select(game=game).finished]
+            steps = curve["agent_steps"][-1]
+            there = [score_by(of_seed, steps, "agent_steps") for of_seed in tuned]
+            ends = [of_seed["rolling_score"][-1] for of_seed in tuned]
+            games[game] = EqualSteps(steps / 1e6, curve["rolling_score"][-1], there, ends)
+        return games
+
+    def better(self) -> list[str]:
+        """Return the games in which every tuned seed is above the paper's settings after equal steps."""
+        return [game for game, scored in self.after_equal_steps().items() if min(scored.tuned) > scored.quick]
+
+    def below_random(self) -> list[str]:
+        """Return the games in which the tuned agent scores less than the random policy."""
+        shares = {game: scores.verdict(self.tuned, game).share for game in NINE_GAMES}
+        return [game for game, share in shares.items() if share is not None and share < 0]
+
+    def published(self, method: str) -> float:
+        """Return the same as `aggregate` of a published method, by our scores of the random policy."""
+        shares = []
+        for game in NINE_GAMES:
+            random = scores.random_score(self.tuned, game)
+            paper = scores.papers_score(self.tuned, game)
+            record = self.tuned.results.papers("published", game=game, method=method)
+            if record and None not in (random, paper, record.value):
+                shares.append((record.value - random) / (paper - random))  # type: ignore[operator]
+        return interquartile_mean(shares)
+
+
+def aggregate(table: Measurements) -> float:
+    """Return the interquartile mean over the nine games of the normalized score: 1 for the paper's GA3C."""
+    shares = [scores.verdict(table, game).share for game in NINE_GAMES]
+    return interquartile_mean([share for share in shares if share is not None])
+
+
+def span(values: Iterable[float]) -> str:
+    """Return the lowest and the highest score of several seeds, such as '-0.13 to 14', or that of one."""
+    ordered = sorted(map(float, values))
+    return " to ".join(dict.fromkeys(map(number, (ordered[0], ordered[-1]))))

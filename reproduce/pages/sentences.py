@@ -1,0 +1,113 @@
+"""A finding as a sentence, made from its verdict and the phrase of its claim in sentences.toml."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+
+import numpy as np
+
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
+from ga3c_tf.reproduce.measures.text import TEMPLATES, number
+from ga3c_tf.reproduce.measures.verdicts import Claim
+
+FILE = "sentences.toml"
+"""Phrases by figure and key of the claim, which may be a pattern."""
+PLAIN = "{claim}: {effect} {interval}"
+SCALES: Mapping[str, Callable[[float], str]] = {
+    "": number,
+    "+": lambda value: f"{'+' if value > 0 else ''}{number(value)}",
+    "%": lambda value: f"{number(100 * value)} %",
+    "2^": lambda value: f"{np.exp2(value):.2g}",
+    ".2": lambda value: f"{value:.2g}",
+}
+"""How a phrase writes a number, by what follows the colon in its braces."""
+
+
+class Number(float):
+    """A number that a phrase writes on one of `SCALES`: '{effect:2^}'."""
+
+    def __format__(self, scale: str) -> str:
+        return SCALES[scale](float(self))
+
+    def __str__(self) -> str:
+        return format(self)
+
+
+class Interval(tuple):
+    """An interval that a phrase writes on one of `SCALES`: '[2.1, 6.7]', or nothing if it is empty."""
+
+    def __format__(self, scale: str) -> str:
+        write = SCALES[scale if scale != "+" else ""]
+        return f"[{', '.join(write(end) for end in self)}]" if self else ""
+
+    def __str__(self) -> str:
+        return format(self)
+
+
+def sentence(figure: str, claim: Claim) -> str:
+    """Return what the runs found, such as 'A quarter of the batch tolerated 3.8 times the lag [2.1, 6.7];
+    predicted 4, tested against 2: **undecided**, no significant difference (10 seeds).'
+
+    Args:
+        figure: name of the figure.
+        claim: one of its claims.
+    """
+    text = measured(figure, claim) if claim.finding.estimate.n else claim.text
+    return f"{text[:1].upper()}{text[1:]}: {outcome(claim)}."
+
+
+def measured(figure: str, claim: Claim) -> str:
+    """Return the effect and its interval in the words of the claim's phrase."""
+    estimate = claim.finding.estimate
+    effect, low, high, limit = estimate.shown
+    certain = estimate.n >= LEAST_SEEDS and low <= high
+    text = phrase(figure, claim.key).format(
+        effect=Number(effect),
+        interval=Interval((low, high) if certain else ()),
+        limit=Number(limit),
+        game=claim.game.replace("_", " "),
+        claim=claim.text,
+        key=claim.key,
+        what=estimate.what,
+        note=estimate.note,
+    )
+    return " ".join(text.split()).replace(" ;", ";").replace(" ,", ",")
+
+
+def phrase(figure: str, key: str) -> str:
+    """Return the phrase of a claim; for a figure without phrases, the claim and the numbers."""
+    patterns = _phrases(TEMPLATES / FILE).get(figure, {})
+    return next((text for pattern, text in patterns.items() if fnmatch(key, pattern)), PLAIN)
+
+
+def outcome(claim: Claim) -> str:
+    """Return the verdict, its reason and the number of seeds: '**undecided**, runs missing (2 seeds)'."""
+    finding = claim.finding
+    reason = f", {finding.reason}" if finding.reason else ""
+    return f"**{finding.word}**{reason}" + (f" ({counted(claim)})" if finding.estimate.n else "")
+
+
+def cells(claim: Claim) -> list[str]:
+    """Return a row of the table of numbers: claim, effect and interval, limit, p, n and verdict."""
+    estimate = claim.finding.estimate
+    if not estimate.n:
+        return [claim.stated, estimate.note or "-", "-", "-", "-", claim.finding.word]
+    effect, low, high, limit = estimate.shown
+    numbers = f"{number(effect)} {Interval((low, high) if low <= high else ()):}".strip()
+    p = "-" if np.isnan(claim.finding.p) else f"{claim.finding.p:.2g}"
+    return [claim.stated, numbers, number(limit), p, counted(claim), claim.finding.word]
+
+
+def counted(claim: Claim) -> str:
+    """Return what the finding is about, such as '1 seed' or '24 pairs'."""
+    estimate = claim.finding.estimate
+    return f"{estimate.n} {estimate.of}{'' if estimate.n == 1 else 's'}"
+
+
+@functools.cache
+def _phrases(file: Path) -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads(file.read_text(encoding="utf-8"))
