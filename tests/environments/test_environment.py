@@ -114,7 +114,7 @@ def test_gray_frame_is_stretched_like_a_color_frame():
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_atari_spec(preprocessing, depth):
     config = settings(preprocessing=preprocessing, frame_stack=depth)
-    assert describe_environment(config) == EnvironmentSpec((84, 84, depth), "uint8", 6)
+    assert describe_environment(config) == EnvironmentSpec((84, 84, depth), "uint8", 6, depth)
     env = make_environment(config)
     state, info = env.reset(seed=0)
     assert state in env.observation_space and info["lives"] == 0
