@@ -198,11 +198,12 @@ def signed_rank(differences: Sequence[float], **names: Any) -> Effect:
     Returns:
         The median difference, without an interval.
     """
-    if not np.any(differences):
-        return Effect(0.0, p=1.0, n=len(differences), **names)
+    median = float(np.median(differences)) if len(differences) else 0.0
+    if len(differences) < 2 or not np.any(differences):  # either sign of one difference is as likely
+        return Effect(median, p=1.0, n=len(differences), **names)
     every = PermutationMethod(n_resamples=2 ** len(differences))
     p = float(wilcoxon(differences, zero_method="pratt", method=every).pvalue)
-    return Effect(float(np.median(differences)), p=p, n=len(differences), **names)
+    return Effect(median, p=p, n=len(differences), **names)
 
 
 def _logarithms(values: pd.Series | float) -> pd.Series | float:
