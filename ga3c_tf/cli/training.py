@@ -56,7 +56,8 @@ def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
     show_default=True,
     help="Settings to start from: 'default' (the paper's, where it gives them), 'paper' (the same, but the "
     "adjustment changes one number at a time), 'nvlabs' (the authors' code), 'tuned' (PPO-like, for Atari), "
-    "'tuned-small' (for MinAtar), 'tuned-vector' (for vectors, such as CartPole's) or 'smoke' (seconds, "
+    "'tuned-small' (for MinAtar), 'tuned-vector' (for vectors, such as CartPole's), 'pqn' and 'dqn' "
+    "(Q-learning for vectors), 'dqn-small' (for MinAtar), 'dqn-atari' (for Atari) or 'smoke' (seconds, "
     "learns nothing). Options override them, and any budget option replaces the preset's budget.",
 )
 @config_options
