@@ -179,10 +179,10 @@ def test_what_github_shows_by_itself_is_on_the_site_too(address, window):
     page, _ = window
     page.goto(f"{address}/docs/architecture/")
     assert "prediction queue" in page.locator(".diagram svg").text_content()
-    page.goto(f"{address}/results/")
-    commands = page.locator("details", has=page.locator("pre")).first
-    commands.locator("summary").click()
-    assert commands.locator("pre").inner_text().startswith("python -m ga3c_tf train")
+    page.goto(f"{address}/results/pages/adjustment/")
+    rows = page.locator("details").first
+    rows.locator("summary").click()
+    assert "agents" in rows.locator("table").inner_text()
 
 
 def test_the_reference_has_docstrings_settings_and_columns(address, window):

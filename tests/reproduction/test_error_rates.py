@@ -109,7 +109,7 @@ def games(rng, first, second):
 def test_effects_of_opposite_signs(rng):
     usual = (1.04, 0.9, 1.02)
     alike = [games(rng, usual, usual) for _ in range(100)]
-    assert alike.count(HOLDS) <= 9 and alike.count(ALIKE) > 80  # 5 and two standard errors
+    assert alike.count(HOLDS) <= 9 and alike.count(ALIKE) > 74  # 5 and 82 of 100, two standard errors
     assert share(lambda: games(rng, usual, (1.04 * 1.1, 0.9, 1.02)) == ALIKE, 100) <= 0.09  # at the margin
     assert share(lambda: games(rng, usual, (1.0, 0.9, 1.02)) == HOLDS, 100) <= 0.09  # no better in any game
     assert share(lambda: games(rng, usual, (1.04, 1.1, 1.02)) == HOLDS, 50) > 0.8
