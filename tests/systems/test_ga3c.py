@@ -122,7 +122,7 @@ def test_trainers_that_take_the_batches_that_wait_lose_none_and_count_the_lag_of
     monkeypatch.setattr("ga3c_tf.runs.stats.Stats.updated", lambda self, update: lags.append(update.lags))
     model, _, _ = run_counting(tmp_path, monkeypatch, model=Several, num_trainers=1)
     check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
-    assert sum(model.calls) == len(model.batches) and {1, 4} <= {*model.calls} <= {1, 2, 3, 4}
+    assert sum(model.calls) == len(model.batches) and max(model.calls) == 4
     for update, (rows, lag) in enumerate(zip(model.batches, lags, strict=True)):
         assert [update - model.chosen[place] for place, _, _ in rows] == lag.tolist()
 
