@@ -31,6 +31,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(f"{three_changes}\n\n{correction}")
     (tmp_path / "program.py").write_text(program)
     monkeypatch.chdir(tmp_path)
+    sys.modules.pop("mine", None)  # that of another test
     yield tmp_path
     sys.modules.pop("mine", None)
 
