@@ -58,9 +58,7 @@ class Plan:
             if len(self.figures) == 1 or figure.takes(self.changes, plain):
                 specs += plain + figure.changed_specs(self.budget, self.changes, *asked)
         if not specs:
-            raise UserError(
-                f"no figure at the {self.budget} budget goes with these games, this loss or this network"
-            )
+            raise UserError(f"no figure at the {self.budget} budget goes with these games and this method")
         return list(dict.fromkeys(specs))
 
 

@@ -9,6 +9,7 @@ import rich_click as click
 
 from ga3c_tf.cli.options import cluster_options
 from ga3c_tf.cli.terminal import exit_on_signals
+from ga3c_tf.config.declaration import Q_LEARNING
 from ga3c_tf.console import say, warn
 from ga3c_tf.errors import UserError
 
@@ -60,6 +61,12 @@ RESULTS = click.option(
     default="",
     help="Games, such as pong,breakout, or Gymnasium ids of other environments [default: the figure's own].",
 )
+@click.option(
+    "--algorithm",
+    type=click.Choice(Q_LEARNING),
+    help="Also run everything with this algorithm, with its preset for the environment, and compare. A3C is "
+    "left out.",
+)
 @click.option("--loss", help="Also run everything with this loss, as in `train --loss`, and compare.")
 @click.option(
     "--network", help="Also run everything with this network, as in `train --network`, and compare."
@@ -84,6 +91,7 @@ def reproduce(
     seeds: int | None,
     first_seed: int | None,
     games: str,
+    algorithm: str | None,
     loss: str | None,
     network: str | None,
     out: Path | None,
@@ -102,14 +110,15 @@ def reproduce(
     from ga3c_tf.reproduce.figures.registry import figure_called, figures_with
 
     chosen = [game.strip() for game in games.split(",") if game.strip()]
-    changes = {name: value for name, value in (("loss", loss), ("network", network)) if value}
+    method = {"algorithm": algorithm, "loss": loss, "network": network}
+    changes = {name: value for name, value in method.items() if value}
     if show_list:
         print("\n".join(command.listing(out)))
         return 0
     if bool(name) == everything:
         raise UserError("name one --figure, or give --all; --list names the figures")
     chosen = _games_of(chosen)
-    _check_names(changes)
+    _check_names(loss=loss, network=network)
     figures = [figure_called(name)] if name else figures_with(budget, chosen)
     plan = command.Plan(figures, budget, chosen, seeds, first_seed, changes)
     executor = _executor(say, **cluster)
@@ -232,8 +241,11 @@ def _games_of(given: list[str]) -> list[str]:
     return list(dict.fromkeys(names.get(env_id, env_id) for env_id in ids))
 
 
-def _check_names(changes: dict[str, str]) -> None:
+def _check_names(**names: str | None) -> None:
     """Check that losses and networks exist before any run begins.
+
+    Args:
+        names: names by setting; None for none.
 
     Raises:
         UserError: one does not exist.
@@ -241,10 +253,11 @@ def _check_names(changes: dict[str, str]) -> None:
     from ga3c_tf.config import check_name
     from ga3c_tf.plugins import users_function
 
-    for name, value in changes.items():
-        check_name(name, value)
-        if ":" in value:
-            users_function(value, name)
+    for setting, name in names.items():
+        if name:
+            check_name(setting, name)
+            if ":" in name:
+                users_function(name, setting)
 
 
 def _executor(say, address, storage, cpus_per_run, gpus_per_run, detach):

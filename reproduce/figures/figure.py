@@ -27,6 +27,7 @@ from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import MEASURED, Record, read_records
 from ga3c_tf.reproduce.measures.text import geometric_mean, mean_and_interval, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import Claim, judged, observed
+from ga3c_tf.reproduce.runs.methods import has_system
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
@@ -222,16 +223,35 @@ class Figure:
             changes: values of the changed settings, by name.
 
         Raises:
-            UserError: a setting is invalid, or the figure compares its values, so that runs would become
-                equal.
+            UserError: a setting is invalid, or the figure compares its values or those of the algorithm's
+                preset, so that runs would become equal.
         """
-        plain = self.all_specs(budget, seeds, games, first_seed)
+        return self.changed(self.all_specs(budget, seeds, games, first_seed), changes)
+
+    def changed(self, specs: Sequence[RunSpec], changes: Mapping[str, Any]) -> list[RunSpec]:
+        """Return these runs, without added seeds and systems that lack the algorithm, by a method of the
+        user's own.
+
+        Args:
+            specs: runs of the figure.
+            changes: as in `changed_specs`.
+
+        Raises:
+            UserError: as in `changed_specs`.
+        """
+        plain = [spec for spec in specs if not spec.is_added and has_system(changes, spec.system)]
+        changed = [spec.changed(changes) for spec in plain]
         for name in changes:
-            if self.compares(name, plain):
+            if self.compares(name, specs):
                 raise UserError(
                     f"the figure {self.name} compares settings of --{name}; it does not go with --{name}"
                 )
-        return [spec.changed(changes) for spec in plain if not spec.is_added]
+        if len({spec.config for spec in changed}) < len({spec.config for spec in plain}):
+            raise UserError(
+                f"the figure {self.name} compares settings that the preset of --algorithm gives; it does not "
+                "go with --algorithm"
+            )
+        return changed
 
     def takes_games(self, budget: str, games: Sequence[str]) -> bool:
         """Return whether the figure can be made for these games at this budget."""
@@ -244,11 +264,10 @@ class Figure:
     def takes(self, changes: Mapping[str, Any], specs: Sequence[RunSpec]) -> bool:
         """Return whether these runs can be made with settings changed to a method of the user's own."""
         try:
-            for spec in specs:
-                spec.changed(changes)
+            self.changed(specs, changes)
         except UserError:
             return False
-        return not any(self.compares(name, specs) for name in changes)
+        return True
 
     @staticmethod
     def compares(name: str, specs: Sequence[RunSpec]) -> bool:

@@ -267,7 +267,7 @@ class ResultsFolder:
             return asked
         if not figure.takes(changes, asked):
             return []
-        changed = [spec.changed(changes) for spec in asked if not spec.is_added]
+        changed = figure.changed(asked, changes)
         return changed if any(has_record(self.runs / spec.id) for spec in changed) else []
 
     def draw(self, figure: Figure, budget: str, say: Callable[[str], None]) -> None:
@@ -321,8 +321,7 @@ class ResultsFolder:
         for seed in sorted(seeds):
             every += figure.all_specs(budget, 1, list(dict.fromkeys(games)), seed)
         if changes:
-            takes = figure.takes(changes, default)
-            every = [spec.changed(changes) for spec in every if takes and not spec.is_added]
+            every = figure.changed(every, changes) if figure.takes(changes, default) else []
         # 2. Of these, what is known.
         added = {spec for spec in every if spec.is_added}
         with_added = any(has_record(self.runs / spec.id) for spec in added)

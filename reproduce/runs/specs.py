@@ -20,6 +20,7 @@ from ga3c_tf.config.declaration import plain_text
 from ga3c_tf.config.declared.beyond import BEYOND_PAPER
 from ga3c_tf.config.migrations import Recorded, first_form, migrated, removed_names
 from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.reproduce.runs.methods import NAMES, changes_of
 
 BUDGETS = ("smoke", "quick", "gpu", "tuned", "paper")
 """In this order: seconds, as a test; minutes on 2 cores; seconds on a GPU; settings of later work; the
@@ -130,12 +131,12 @@ class RunSpec:
         return bool(self.label) and self.label[0].endswith(ADDED)
 
     def changed(self, changes: Mapping[str, Any]) -> RunSpec:
-        """Return this run with a method of the user's own.
+        """Return this run with a method of the user's own, see `methods.changes_of`.
 
         Raises:
             UserError: a setting is invalid or conflicts with the others.
         """
-        changed = replace(self, changes=_in_order(first_form(changes)))
+        changed = replace(self, changes=_in_order(first_form(changes_of(changes, self.config))))
         _ = changed.config  # cached; computing it refuses bad settings
         return changed
 
@@ -150,7 +151,7 @@ class RunSpec:
     @property
     def trust(self) -> list[str]:
         """The option that allows code named by the run folder, if the user has named any; else []."""
-        if any(":" in text for text in (self.game, *dict(self.changes).values())):
+        if any(":" in text for text in (self.game, *map(str, dict(self.changes).values()))):
             return ["--trust-code"]
         return []
 
@@ -171,7 +172,7 @@ class RunSpec:
         used = {**UNLESS_GIVEN, **given, **dict(self.changes)}
         workers = ["num_agents", "num_predictors", "num_trainers"][: 3 if self.system == "ga3c" else 1]
         parts = [self.game_slug, self.system, "x".join(str(used[name]) for name in workers)]
-        parts += [str(value) for _, value in self.changes]
+        parts += [value for _, value in _named(self.changes)]
         if "network" in given:
             parts.append(given["network"])
         if "min_training_batch" in given:
@@ -323,8 +324,13 @@ def _in_order(settings: Mapping[str, Any]) -> Changes:
 
 
 def described(changes: Changes) -> str:
-    """Describe changes of settings, such as 'loss mine:huber, network mine:wide'."""
-    return ", ".join(f"{name} {value}" for name, value in changes)
+    """Describe the method of changed settings, such as 'loss mine:huber, network mine:wide'."""
+    return ", ".join(f"{name} {value}" for name, value in _named(changes))
+
+
+def _named(changes: Changes) -> Changes:
+    """Return those of the changes that name the method."""
+    return tuple((name, value) for name, value in changes if name in NAMES)
 
 
 def as_file_name(text: str) -> str:

@@ -89,6 +89,25 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     )
 
 
+def test_another_algorithm_stands_beside_the_papers_without_a3c(folder):
+    figure = FIGURES["environments"]
+    pqn = {"algorithm": "pqn"}
+    for seed in (1, 2, 3):
+        for spec in figure.specs("quick", "minatar_breakout", seed):
+            invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
+        for spec in figure.changed_specs("quick", pqn, 1, ["minatar_breakout"], seed):
+            invent(folder.runs, spec, scores=(0.0, 30.0 + seed))
+    folder.add_method(pqn, print)
+    folder.update(figure, "quick", ("minatar_breakout",), 3, print)
+    folder.draw(figure, "quick", print)
+    methods = {record.method for record in folder.records(figure, "quick")}
+    assert methods == {"GA3C", "A3C", "A2C", "GA3C with algorithm pqn", "A2C with algorithm pqn"}
+    [_, of_pqn] = page(folder, "environments").split("## environments, quick budget, algorithm pqn\n")
+    assert "--games minatar_breakout --algorithm pqn`" in of_pqn
+    assert sum(f"| {HOLDS} |" in line for line in of_pqn.splitlines() if "| minatar-" in line) == 2
+    assert "(../figures/pqn/environments-quick-comparison.svg)" in of_pqn
+
+
 def test_methods_are_not_compared_over_equal_time_on_several_machines(folder):
     huber = {"loss": "mine:huber"}
     for seed in (1, 2, 3):

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from ga3c_tf.cli.agents import evaluate
 from ga3c_tf.cli.training import train
 from ga3c_tf.config import Config, check_environment, network_for
+from ga3c_tf.config.declaration import Q_LEARNING
+from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.config.rules import check_effects
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
@@ -23,6 +25,7 @@ from ga3c_tf.reproduce.figures.learning import ladder
 from ga3c_tf.reproduce.figures.registry import FIGURES, figures_with
 from ga3c_tf.reproduce.figures.throughput import adjustment
 from ga3c_tf.reproduce.runs.executor import order
+from ga3c_tf.reproduce.runs.methods import preset_of
 from ga3c_tf.reproduce.runs.specs import BUDGETS, GAMES, NINE_GAMES, RunSpec, run_spec
 
 SETTINGS = st.fixed_dictionaries(
@@ -82,21 +85,26 @@ def described(env_id, frame_stack):
     return describe_environment(Config(env_id=env_id, frame_stack=frame_stack))
 
 
+def check_commands(spec, tmp_path):
+    """`train` and `evaluate` take the commands of a run, and something reads each of their options."""
+    words = spec.train_command(tmp_path)
+    settings = train.make_context("train", words[1:]).params
+    given = {setting for setting, value in settings.items() if value is not None}
+    config = spec.config
+    environment = described(config.env_id, config.frame_stack)
+    check_environment(config.env_id, environment.is_screen, given)
+    check_effects(config, given & {*dataclasses.asdict(config)} - {"env_id"})
+    network_for(config.network, environment.state_shape)
+    for scored in spec.evaluate_commands(tmp_path).values():
+        options = evaluate.make_context("evaluate", scored[1:]).params
+        assert not options["random"] or (options["checkpoint"] == "best" and options["sample"])
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_commands_of_every_figure_are_accepted(name, tmp_path):
     """A setting without effect, or options that do not go together, would fail a run, in part after hours."""
     for spec in {dataclasses.replace(spec, seed=1): spec for spec in specs_of(FIGURES[name])}:
-        words = spec.train_command(tmp_path)
-        settings = train.make_context("train", words[1:]).params
-        given = {setting for setting, value in settings.items() if value is not None}
-        config = spec.config
-        environment = described(config.env_id, config.frame_stack)
-        check_environment(config.env_id, environment.is_screen, given)
-        check_effects(config, given & {*dataclasses.asdict(config)} - {"env_id"})
-        network_for(config.network, environment.state_shape)
-        for scored in spec.evaluate_commands(tmp_path).values():
-            options = evaluate.make_context("evaluate", scored[1:]).params
-            assert not options["random"] or (options["checkpoint"] == "best" and options["sample"])
+        check_commands(spec, tmp_path)
 
 
 def test_the_id_does_not_depend_on_order_or_on_how_a_number_is_written():
@@ -301,6 +309,22 @@ def test_a_method_of_ones_own_goes_with_figures_that_are_not_about_it():
     with pytest.raises(UserError, match="compares settings of --network"):
         FIGURES["pps"].changed_specs("quick", {"network": "mine:wide"})
     assert FIGURES["pps"].changed_specs("quick", {"loss": "mine:huber"})
+
+
+@pytest.mark.parametrize("algorithm", Q_LEARNING)
+def test_another_algorithm_has_its_preset_and_the_budget_of_the_figure(tmp_path, algorithm):
+    for spec in FIGURES["environments"].changed_specs("tuned", {"algorithm": algorithm}, 1):
+        assert spec.system != "a3c" and spec.method.endswith(f" with algorithm {algorithm}")
+        preset = PRESETS[preset_of(algorithm, spec.config.env_id)]
+        expected = {**preset, "steps": spec.plain.config.steps}
+        read = [name for name in expected if spec.config.reads(name)]
+        assert {"algorithm", "learning_rate", "steps"} <= {*read}
+        for name in read:
+            assert getattr(spec.config, name) == expected[name], name
+        check_commands(spec, tmp_path)
+        assert spec.plain.config.algorithm == "actor-critic" and f"-{algorithm}-" in spec.id
+    with pytest.raises(UserError, match="compares settings that the preset of --algorithm gives"):
+        FIGURES["tps"].changed_specs("quick", {"algorithm": algorithm})
 
 
 @pytest.mark.parametrize("budget", ["quick", "paper"])
