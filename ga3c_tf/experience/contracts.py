@@ -35,9 +35,10 @@ class Prediction(NamedTuple):
         """Return the prediction for some of the states, bool [B]."""
         return Prediction(self.policy[rows], self.value[rows], self.version)
 
-    def exploring(self, epsilon: float) -> Prediction:
-        """Return it with a random action in place of the policy's with probability `epsilon`."""
-        return self._replace(policy=(1 - epsilon) * self.policy + epsilon / self.policy.shape[1])
+    def exploring(self, epsilons: np.ndarray) -> Prediction:
+        """Return it with a random action in place of the policy's with these probabilities, float32 [B]."""
+        rates = epsilons[:, None]
+        return self._replace(policy=(1 - rates) * self.policy + rates / self.policy.shape[1])
 
 
 class UpdateResult(NamedTuple):

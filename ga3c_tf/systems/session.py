@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
@@ -79,8 +81,8 @@ class Session:
         # a machine that dies ends all actors on it
         self.lost = FailureBudget(config.max_failures + len(config.remote_actors))
         self._minibatches = Minibatches(config)
-        explores = self.rates if config.reads("epsilon") else None
-        self.inference = Inference(self.model, self.memory, self.stats, explores)
+        epsilons = self.epsilons if config.reads("epsilon") else None
+        self.inference = Inference(self.model, self.memory, self.stats, epsilons)
         feedback = self.replay.feedback if self.replay else None
         self.updater = Updater(self.model, self.stats, self._minibatches, self.rates, feedback)
         self.lag_limit = LagLimit(config.max_policy_lag, self.memory, lambda: self.model.updates)
@@ -131,6 +133,11 @@ class Session:
     def rates(self) -> Rates:
         """Return the current rates."""
         return self.config.annealed(self.agent_steps, self.time_s)
+
+    def epsilons(self) -> np.ndarray:
+        """Return the current epsilon of each agent, float32 [agents], see `--epsilon-spread`."""
+        exponents = np.linspace(1, 1 + self.config.epsilon_spread, self.memory.num_agents, dtype=np.float32)
+        return self.rates().epsilon ** exponents
 
     def begin(self) -> None:
         """Start the clock."""

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.contracts import Observer, Policy, Prediction
 
@@ -18,7 +17,8 @@ class Inference:
         policy: policy that predicts.
         memory: buffers shared with the agents.
         observer: is told of each prediction.
-        rates: returns the current rates, of which epsilon is used; None if agents follow the policy.
+        epsilons: returns the current epsilon of each agent, float32 [agents]; None if agents follow the
+            policy.
     """
 
     def __init__(
@@ -26,10 +26,10 @@ class Inference:
         policy: Policy,
         memory: RolloutBuffers,
         observer: Observer,
-        rates: Callable[[], Rates] | None = None,
+        epsilons: Callable[[], np.ndarray] | None = None,
     ):
         self._policy = policy
-        self._rates = rates
+        self._epsilons = epsilons
         self._memory = memory
         self._observer = observer
 
@@ -37,7 +37,9 @@ class Inference:
         """Return the prediction for the states with these indices in `memory.flat_states`, uint32 [n]."""
         prediction = self._policy.predict(self._memory.flat_states[states])
         self._observer.predicted(len(states))
-        return prediction.exploring(self._rates().epsilon) if self._rates else prediction
+        if self._epsilons is None:
+            return prediction
+        return prediction.exploring(self._epsilons()[self._memory.agents_of(states)])
 
     def answer(self, states: np.ndarray) -> None:
         """Predict for these states, and write the predictions to the rows of their agents.

@@ -84,8 +84,8 @@ def test_an_update_that_is_not_finite_changes_nothing():
 
 def test_epsilon_mixes_the_uniform_policy_into_the_greedy_one():
     greedy = np.eye(4, dtype=np.float32)[[2, 0]]
-    mixed = Prediction(greedy, np.zeros(2, np.float32), 5).exploring(0.2)
-    np.testing.assert_allclose(mixed.policy, [[0.05, 0.05, 0.85, 0.05], [0.85, 0.05, 0.05, 0.05]], rtol=1e-6)
+    mixed = Prediction(greedy, np.zeros(2, np.float32), 5).exploring(np.array([0.2, 0.4], np.float32))
+    np.testing.assert_allclose(mixed.policy, [[0.05, 0.05, 0.85, 0.05], [0.7, 0.1, 0.1, 0.1]], rtol=1e-6)
     assert mixed.policy.dtype == np.float32 and mixed.version == 5
 
 

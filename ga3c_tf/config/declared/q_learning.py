@@ -36,3 +36,12 @@ class QLearningSettings:
         high=MOST**2,
         algorithms=Q_LEARNING,
     )
+    epsilon_spread: float = declare(
+        0.0,
+        "algorithm",
+        "Gives each agent an epsilon of its own: agent i of N has epsilon^(1 + spread * i / (N - 1)). Ape-X "
+        "(Horgan et al. 2018) has 7, with --epsilon and --epsilon-end at 0.4.",
+        low=0,
+        high=1000,
+        algorithms=Q_LEARNING,
+    )
