@@ -46,14 +46,17 @@ def trained(folder, **settings):
     return training.session.model, summary
 
 
-def test_the_values_of_a_corridor_are_learned(tmp_path):
-    """With lambda 0, so that random actions do not count among the rewards after an action."""
-    settings = {"gamma": GAMMA, "gae_lambda": 0.0, "epsilon_end": 1.0, "t_max": 8, "min_training_batch": 63}
+# with lambda 0, so that random actions do not count among the rewards after an action
+OF_PQN = {"algorithm": "pqn", "gae_lambda": 0.0, "min_training_batch": 63, "epochs": 2}
+OF_DQN = {"algorithm": "dqn", "replay_size": 2000, "replay_batch": 64, "target_period": 50}
+
+
+@pytest.mark.parametrize("algorithm", [OF_PQN, OF_DQN], ids=["pqn", "dqn"])
+def test_the_values_of_a_corridor_are_learned(tmp_path, algorithm):
+    settings = {"gamma": GAMMA, "epsilon_end": 1.0, "t_max": 8, "loss_reduction": "mean"}
     settings |= {"optimizer": "adam", "learning_rate": 0.01, "learning_rate_end": 0.0, "anneal_fraction": 1.0}
-    settings |= {"loss_reduction": "mean", "epochs": 2}
-    model, _ = trained(
-        tmp_path / "run", env_id="Corridor-v0", system="serial", network="mlp", steps=16_000, **settings
-    )
+    settings |= {"env_id": "Corridor-v0", "system": "serial", "network": "mlp", "steps": 16_000, **algorithm}
+    model, _ = trained(tmp_path / "run", **settings)
     right = GAMMA ** np.arange(CELLS - 1, -1, -1)
     left = GAMMA * right[np.maximum(np.arange(CELLS) - 1, 0)]
     learned = model.network(np.eye(CELLS, dtype=np.float32)).numpy()
@@ -69,6 +72,18 @@ def test_serial_runs_have_the_same_weights_to_the_last_bit(tmp_path):
         weights.append([weight.numpy() for weight in model.network.weights])
     for one, other in zip(*weights, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_every_agent_has_an_epsilon_of_its_own(tmp_path):
+    """The least likely action of two has half of it."""
+    settings = {"system": "serial", "env_id": "CartPole-v1", "steps": 40, "num_agents": 4}
+    ape_x = {"epsilon": 0.4, "epsilon_end": 0.4, "epsilon_spread": 7.0}
+    config = Config(run_dir=str(tmp_path / "run"), **SMALL | settings | ape_x)
+    training, run = new_training(config, ["train"], print)
+    training.run()
+    run.close()
+    expected = [0.4 ** (1 + 7 * agent / 3) / 2 for agent in range(4)]
+    np.testing.assert_allclose(training.session.memory.policy.min(axis=1), expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize("system", ["ga3c", "a2c"])

@@ -2,11 +2,14 @@
 
 import errno
 import hashlib
+import json
+import signal
 
 import helpers
 import numpy as np
 import pytest
 from checks import GAMMA, Killed, check_nothing_lost_or_repeated, run_counting
+from commands import ENVIRONMENT, ga3c_tf
 
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.experience.contracts import Prediction
@@ -210,3 +213,41 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_its_replay_memory(tmp_path, m
         run_with_replay(tmp_path, monkeypatch, SerialGA3C, **settings)
     *_, newest = holding_replay(tmp_path / "run")
     assert newest
+
+
+KILLED_WHILE_SAVING = """
+import os, pathlib, signal
+import gymnasium
+import numpy as np
+
+gymnasium.register("Pole-v0", "gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=500)
+save = np.savez
+
+def killed(file, **arrays):
+    save(file, **arrays)
+    whole = max(int(folder.name) for folder in [pathlib.Path("0"), *file.parent.parent.glob("0*")])
+    if file.name == "replay-00001.npz" and whole > 1000:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if "KILLED" in os.environ:
+    np.savez = killed
+"""
+
+
+def test_a_kill_while_the_memory_is_written_leaves_the_checkpoint_before_with_its_own(tmp_path):
+    (tmp_path / "mine.py").write_text(KILLED_WHILE_SAVING)
+    run = tmp_path / "run"
+    words = ["--algorithm", "dqn", "--agents", 4, "--seed", 1, "--save-replay", "--checkpoint-minutes", 0.01]
+    killing = {"cwd": tmp_path, "env": {**ENVIRONMENT, "KILLED": "1"}}
+    done = ga3c_tf("train", "mine:Pole-v0", *words, "--run-dir", run, **killing)
+    assert done.returncode == -signal.SIGKILL
+    assert (run / "checkpoints" / "being-written" / "replay-00001.npz").exists()
+    [(before, newest)] = list(checkpoint_folders(run).items())[-1:]
+    saved = json.loads((newest / files.HEAD).read_text())["collected"]
+    assert 0 < saved <= before and before > 1000
+    done = ga3c_tf("resume", run, "--trust-code", "--steps", before + 2000, cwd=tmp_path)
+    assert done.returncode == 0 and "filled anew" not in done.stderr, done.stderr
+    [(after, newest)] = list(checkpoint_folders(run).items())[-1:]
+    collected = json.loads((newest / files.HEAD).read_text())["collected"]
+    assert saved + 1500 < collected <= saved + after - before
+    assert not (run / "checkpoints" / "being-written").exists()
