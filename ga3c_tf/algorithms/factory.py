@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
-from ga3c_tf.algorithms.actor_critic.compiled import CompiledModel
+from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from checks import replica_of, update
 
-from ga3c_tf.algorithms.actor_critic.compiled import CompiledModel
+from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.q_learning.pqn import PQN
 from ga3c_tf.config import Config

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ga3c_tf.algorithms.actor_critic.compiled.stateless import StatelessNetwork
 from ga3c_tf.algorithms.actor_critic.probabilities import policy
-from ga3c_tf.algorithms.actor_critic.stateless import StatelessNetwork
 from ga3c_tf.experience.contracts import Prediction
 from ga3c_tf.model.compiled.program import Program
 from ga3c_tf.model.compiled.upload import Field, Upload, packed

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
-from ga3c_tf.algorithms.actor_critic.batch_upload import BatchUpload, IndexedUpload, UpdateSize
-from ga3c_tf.algorithms.actor_critic.prediction_program import PredictionProgram
-from ga3c_tf.algorithms.actor_critic.sizes import UpdateSizes, prediction_size
-from ga3c_tf.algorithms.actor_critic.stateless import StatelessNetwork
-from ga3c_tf.algorithms.actor_critic.update_program import UpdateProgram
+from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import BatchUpload, IndexedUpload, UpdateSize
+from ga3c_tf.algorithms.actor_critic.compiled.prediction_program import PredictionProgram
+from ga3c_tf.algorithms.actor_critic.compiled.sizes import UpdateSizes, prediction_size
+from ga3c_tf.algorithms.actor_critic.compiled.stateless import StatelessNetwork
+from ga3c_tf.algorithms.actor_critic.compiled.update_program import UpdateProgram
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import Column
 from ga3c_tf.model.compiled.program import Program

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.batch_upload import FLOAT, BatchUpload, UpdateSize
+from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import FLOAT, BatchUpload, UpdateSize
+from ga3c_tf.algorithms.actor_critic.compiled.stateless import StatelessNetwork
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients, Objective
-from ga3c_tf.algorithms.actor_critic.stateless import StatelessNetwork
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.model.compiled.program import Program

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ga3c_tf.algorithms.actor_critic.batch_upload import UpdateSize
+from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import UpdateSize
 from ga3c_tf.config import Config
 
 SMALLEST_PREDICTION = 8

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ga3c_tf.algorithms.actor_critic.compiled.programs import Programs
 from ga3c_tf.algorithms.actor_critic.model import Model
-from ga3c_tf.algorithms.actor_critic.programs import Programs
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch

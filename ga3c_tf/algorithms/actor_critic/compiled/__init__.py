@@ -1,0 +1,1 @@
+"""The actor-critic's model as programs of XLA, for GPUs: padded batches, several updates in one call."""

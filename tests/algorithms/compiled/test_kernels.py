@@ -1,0 +1,60 @@
+"""What the compiled model spares a GPU, counted on a CPU: kernels, and copies between devices."""
+
+import re
+import subprocess
+import sys
+
+from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
+from ga3c_tf.config import Config
+
+
+def kernels_of(program):
+    """Number of operations in the program that XLA launches, each by itself."""
+    text = program.function.experimental_get_compiler_ir(program.upload.spec)(stage="optimized_hlo")
+    lines = text.partition("\nENTRY")[2].partition("\n}")[0]
+    names = re.findall(r"^ .* = (?:\([^=]*\)|\S+) ([\w-]+)\(", lines, re.MULTILINE)
+    return len([name for name in names if name not in ("parameter", "constant", "tuple", "bitcast")])
+
+
+def test_an_update_of_the_small_network_takes_62_kernels_and_a_prediction_18():
+    """What XLA's compiler for CPUs makes. It includes 15 copies and transposes that a GPU may not need."""
+    config = Config(seed=1, network="small", min_training_batch=0)
+    programs = CompiledModel(config, (84, 84, 4), "uint8", 6, 1)._programs
+    assert kernels_of(programs.update(programs.sizes.usual()[0]).program) <= 62
+    assert kernels_of(programs.prediction(32).program) <= 18
+
+
+TRAFFIC = """
+from ga3c_tf.model.tensorflow import eager_context, tf
+
+devices = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], devices)
+
+import numpy as np
+from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
+from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
+from ga3c_tf.experience.columns import Batch
+
+ones = np.ones((5, 4), np.float32)
+batch = Batch(states=ones, actions=np.zeros(5, np.int32), returns=ones[:, 0])
+context = eager_context.context()
+for kind in (Model, CompiledModel):
+    model = kind(Config(seed=1, network="mlp", min_training_batch=0), (4,), np.float32, 3, 1, device="/CPU:1")
+    for call in (lambda: model.train([batch], Rates(0.01)), lambda: model.predict(batch.states)):
+        context.enable_graph_collection()
+        call()
+        graphs = context.export_run_metadata().partition_graphs
+        context.disable_graph_collection()
+        operations = [node.op for graph in graphs for node in graph.node]
+        print(len(graphs), operations.count("_Send"), operations.count("_Recv"))
+"""
+
+
+def test_a_call_on_another_device_is_not_partitioned():
+    """A plain update is two calls of two partitions each, which send to one another."""
+    done = subprocess.run([sys.executable, "-c", TRAFFIC], capture_output=True, text=True, check=True)
+    plain_update, plain_prediction, *compiled = done.stdout.splitlines()
+    assert plain_update == "4 3 3" and plain_prediction == "2 1 1"
+    assert compiled == ["0 0 0"] * 2
