@@ -1,38 +1,43 @@
-"""All measurements that a GPU is wanted for, in one program of about ten minutes.
+"""All measurements that a GPU is wanted for, in one program of less than ten minutes.
 
 It measures the calls of the model and the server without its environment (`ga3c-tf bench --components`), GA3C
-with five networks, the smallest and the largest at a larger training batch, and A3C on all cores.
+with and without compiled programs, with five networks and at a larger training batch, and A3C on all cores.
 
-Usage, from the repository: `python3 -m ga3c_tf.reproduce.gpu_check OUT [DEVICE [SECONDS]]`. What was measured
-is in OUT/gpu-check.json, whenever the program ends. `cpu 3` is the rehearsal without a GPU.
+Usage, from the repository: `python3 -m ga3c_tf.reproduce.gpu_check OUT [DEVICE [SECONDS]]`. Whenever the
+program ends, OUT/gpu-check.json has the parts that have ended, of which the most important are made first. A
+part that fails or takes too long is recorded with its error. `cpu 1` is the rehearsal without a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ga3c_tf.bench.components import run_components
-from ga3c_tf.bench.components_report import components_report
+from ga3c_tf.bench.components import calls, servers
 from ga3c_tf.bench.run import median_of
-from ga3c_tf.bench.system import START_SECONDS, TrainingProcess
+from ga3c_tf.bench.system import TrainingProcess
 from ga3c_tf.config import Config
 from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import json_text, write_aside
 from ga3c_tf.host.gpu import gpu_id
-from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.host.machine import machine, package_versions, source_version, usable_cores
+from ga3c_tf.host.signals import time_limit
 
-NETWORKS = ("small", "large-4", "large-3", "large-2", "large-1")
-EXTREMES = (NETWORKS[0], NETWORKS[-1])
+NETWORKS = ("small", "large-1", "large-4", "large-3", "large-2")
+EXTREMES = NETWORKS[:2]
 LARGER_BATCH = 40
 WINDOWS = 10
 WARM_UP_SHARE = 1 / 5
-COMPONENTS_SHARE = 3
-"""Seconds of the components for each second of a training."""
+COMPONENT_SHARE = 1 / 2
+"""Seconds of a component for each second of a training."""
+MOST_SECONDS = 150.0
+"""Of one part, with its start."""
 GA3C = Config(
     env_id="ALE/Pong-v5",
     seed=1,
@@ -41,89 +46,107 @@ GA3C = Config(
     num_trainers=2,
     min_training_batch=0,
     adjustment="off",
+    compile="on",
 )
 
 
-def check(out: Path, device: str, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+class Part(NamedTuple):
+    """One measurement: its name, and what makes it."""
+
+    name: str
+    measure: Callable[[], dict[str, Any]]
+
+
+def check(out: Path, device: str, seconds: float, say: Callable[[str], None]) -> None:
     """Make all measurements, and write each to OUT/gpu-check.json as soon as it is made.
+
+    The record has the machine, the versions, and 'parts': for each its 'name', the seconds that it 'took' and
+    what was measured, or the 'error'.
 
     Args:
         out: folder for the record; it is made.
         device: device of GA3C, as in Config's `device`.
         seconds: seconds that each training is measured for, after its first update.
         say: called with the lines to show.
-
-    Returns:
-        The record: 'components', the result of `run_components`, and 'trainings', the list of results of
-        `measured`.
     """
     out.mkdir(parents=True, exist_ok=True)
-    components = run_components(GA3C, [device], COMPONENTS_SHARE * seconds, say)
-    say(components_report(components))
-    record: dict[str, Any] = {"components": components, "trainings": []}
-    for config in trainings(device):
+    made: list[dict[str, Any]] = []
+    record = {"machine": machine(), **source_version(), "versions": package_versions(), "parts": made}
+    for part in [*components(device, COMPONENT_SHARE * seconds), *trainings(device, seconds)]:
+        made.append(attempted(part))
         write_aside(out / "gpu-check.json", json_text(record))
-        record["trainings"].append(measured(config, seconds))
-        say(line(record["trainings"][-1]))
-    write_aside(out / "gpu-check.json", json_text(record))
-    return record
+        say(line(made[-1]))
 
 
-def trainings(device: str) -> Iterator[Config]:
-    """Yield the settings of each training."""
+def components(device: str, seconds: float) -> Iterator[Part]:
+    """Yield calls and servers, with the plain and the compiled model."""
+    for kind, measured in (("calls", calls(GA3C, device)), ("server", servers(GA3C, device))):
+        for component in measured:
+            yield Part(f"{kind}, {component.name}", functools.partial(component.measured, seconds))
+
+
+def trainings(device: str, seconds: float) -> Iterator[Part]:
+    """Yield the trainings whose rates are compared, and then those of the networks in between."""
     ga3c = GA3C.replace(device=device)
+    a3c = Config(env_id=GA3C.env_id, seed=GA3C.seed, system="a3c", device="cpu", num_agents=usable_cores())
+    configs = {}
     for network in NETWORKS:
-        yield ga3c.replace(network=network)
-    for network in EXTREMES:
-        yield ga3c.replace(network=network, min_training_batch=LARGER_BATCH)
-    for network in EXTREMES:
-        yield Config(
-            env_id=GA3C.env_id,
-            seed=GA3C.seed,
-            system="a3c",
-            device="cpu",
-            num_agents=usable_cores(),
-            network=network,
-        )
+        configs[f"ga3c, {network}"] = ga3c.replace(network=network)
+        if network in EXTREMES:
+            larger = {"network": network, "min_training_batch": LARGER_BATCH}
+            configs[f"ga3c, {network}, minimum {LARGER_BATCH}"] = ga3c.replace(**larger)
+            configs[f"a3c, {network}"] = a3c.replace(network=network)
+            configs[f"ga3c, {network}, not compiled"] = ga3c.replace(network=network, compile="off")
+    for name, config in configs.items():
+        yield Part(name, functools.partial(measured, config, seconds))
+
+
+def attempted(part: Part) -> dict[str, Any]:
+    """Return the record of a part: what was measured, or the error."""
+    start = time.monotonic()
+    try:
+        with time_limit(MOST_SECONDS):
+            results = part.measure()
+    except (RuntimeError, UserError, TimeoutError) as error:
+        results = {"error": str(error)}
+    return {"name": part.name, "took": round(time.monotonic() - start, 1), **results}
 
 
 def measured(config: Config, seconds: float) -> dict[str, Any]:
-    """Train, and return the settings with the medians of `WINDOWS` windows, or with the error.
-
-    Returns:
-        'system', 'network', 'min_training_batch' and 'agents'; the medians, such as 'pps' and 'tps';
-        'cpu_utilization'; 'gpu_utilization', the samples of the driver; 'windows'. If the training fails,
-        'error' takes the place of what was measured.
-    """
-    names = ("system", "network", "min_training_batch", "num_agents", "device")
-    settings = {name: getattr(config, name) for name in names}
+    """Train, and return medians of `WINDOWS` windows, such as 'pps', and all of `TrainingProcess.measure`."""
     window_s = seconds / WINDOWS
-    minutes = (2 * seconds + 2 * START_SECONDS) / 60
     gpu = gpu_id(config.device) if config.device.startswith("gpu") else None
-    try:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            TrainingProcess(config, Path(folder), window_s, minutes) as system,
-        ):
-            system.warm_up(WARM_UP_SHARE * seconds)
-            phase = system.measure(WINDOWS, gpu)
-    except (RuntimeError, UserError) as error:
-        return {**settings, "error": str(error)}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        TrainingProcess(config, Path(folder), window_s, MOST_SECONDS / 60) as system,
+    ):
+        system.warm_up(WARM_UP_SHARE * seconds)
+        phase = system.measure(WINDOWS, gpu)
     windows = phase["windows"]
     medians = {name: median_of([window[name] for window in windows]) for name in windows[0]}
-    return {**settings, **medians, **phase}
+    return {"num_agents": config.num_agents, "device": config.device, **medians, **phase}
 
 
-def line(training: dict[str, Any]) -> str:
-    """Format a training's result in one line."""
-    label = f"{training['system']} {training['network']}, {training['num_agents']} agents"
-    if training["system"] == "ga3c":
-        label += f", minimum {training['min_training_batch']}"
-    if "error" in training:
-        return f"{label}: {training['error'].splitlines()[-1]}"
-    samples = training["gpu_utilization"]
+def line(part: dict[str, Any]) -> str:
+    """Format the record of a part in one line."""
+    return f"{part['name']} ({part['took']:.0f} s): {outcome(part)}"
+
+
+def outcome(part: dict[str, Any]) -> str:
+    """Format what a part has measured: times of calls, or rates; or its error."""
+    if "error" in part:
+        return part["error"].splitlines()[-1]
+    if "update_ms" in part:
+        return (
+            f"update of 5 states {part['update_ms'][5]:.2f} ms, {part['updates_per_call']} in one call "
+            f"{part['full_call_ms']:.2f} ms, prediction of 64 {part['prediction_ms'][64]:.2f} ms"
+        )
+    if "predictions_per_s" in part:
+        return f"{part['predictions_per_s']:.0f} predictions/s, {part['updates_per_s']:.0f} updates/s"
+    samples = part["gpu_utilization"]
     busy = f", GPU busy {sum(samples) / len(samples):.0%}" if samples else ""
-    return f"{label}: {training['pps']:.0f} predictions/s, {training['tps']:.0f} updates/s{busy}"
+    rates = f"{part['pps']:.0f} predictions/s, {part['tps']:.0f} updates/s"
+    return f"{rates}, cores busy {part['cpu_utilization']:.0%}{busy}"
 
 
 if __name__ == "__main__":
@@ -132,6 +155,6 @@ if __name__ == "__main__":
     )
     parser.add_argument("out", type=Path)
     parser.add_argument("device", nargs="?", default="gpu")
-    parser.add_argument("seconds", nargs="?", type=float, default=20.0)
+    parser.add_argument("seconds", nargs="?", type=float, default=15.0)
     given = parser.parse_args()
     check(given.out, given.device, given.seconds, warn)

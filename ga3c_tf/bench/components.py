@@ -8,7 +8,8 @@ statistics.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from ga3c_tf.bench.component_process import ComponentProcess
 from ga3c_tf.bench.model_components import model_components
@@ -20,6 +21,42 @@ MODELS: dict[str, dict[str, str]] = {"plain": {"compile": "off"}, "compiled": {"
 """The ways to compute the model, by the settings that choose them."""
 NO_ARITHMETIC = "ga3c_tf.bench.stand_ins:network_without_arithmetic"
 INSTANT = "model that answers at once"
+
+
+class Component(NamedTuple):
+    """A part that is measured alone, in a process."""
+
+    name: str
+    build: Callable[..., tuple[dict, Callable[[float], dict]]]
+    arguments: tuple
+
+    def measured(self, seconds: float) -> dict:
+        """Return its facts and what is measured of it in about `seconds`.
+
+        Raises:
+            UserError, RuntimeError: as for `ComponentProcess`.
+        """
+        with ComponentProcess(self.build, *self.arguments) as process:
+            return {**process.facts, **process.measure(seconds)}
+
+
+def calls(config: Config, device: str, models: Iterable[str] = MODELS) -> Iterator[Component]:
+    """Yield the calls of each of `MODELS`, or of some of them."""
+    for name in models:
+        yield Component(name, model_components, (config.replace(**MODELS[name]), device))
+
+
+def servers(config: Config, device: str, models: Iterable[str] = MODELS) -> Iterator[Component]:
+    """Yield the server with a model that answers at once, and with each of `MODELS`, or of some of them."""
+    plain = config.replace(**MODELS["plain"])
+    yield Component(INSTANT, server_component, (plain, device, True))
+    for network, words in (
+        (NO_ARITHMETIC, "network without arithmetic"),
+        (config.network, "the run's network"),
+    ):
+        for name in models:
+            settings = config.replace(network=network, **MODELS[name])
+            yield Component(f"{words}, {name}", server_component, (settings, device, False))
 
 
 def run_components(
@@ -35,52 +72,37 @@ def run_components(
 
     Returns:
         The result that `ga3c-tf bench --components --json` prints: machine, versions, settings, network, and
-        by device ('cpu' or 'gpu') 'calls' (by model, the times of `model_components`) and 'servers' (by
-        model, the rates of `server_component`).
+        by device ('cpu' or 'gpu') 'calls' (by model, facts and times of `model_components`) and 'servers' (by
+        model, the rates of `server_component`). What is not compiled has no compiled model there.
 
     Raises:
         UserError: a device, environment or network does not exist.
         RuntimeError: a component failed; the text says how.
     """
     measured = [_measure(config, device, seconds, say) for device in devices]
-    facts = measured[0]
+    facts = measured[0]["calls"]["plain"]
     return {
         "machine": {**machine(), "gpus": facts["gpus"], "onednn": facts["onednn"]},
         **source_version(),
         "versions": package_versions(),
         "settings": dataclasses.asdict(config),
         "network": facts["network"],
-        "devices": {measures["device"]: measures for measures in measured},
+        "devices": {measures["calls"]["plain"]["device"]: measures for measures in measured},
     }
 
 
 def _measure(config: Config, device: str, seconds: float, say: Callable[[str], None]) -> dict:
-    models = {name: config.replace(**settings) for name, settings in MODELS.items()}
-    servers = _servers(models)
-    share = seconds / (len(models) + len(servers))
-    calls = {}
-    facts: dict = {}
-    for name, settings in models.items():
-        say(f"{device}: calls, {name}")
-        with ComponentProcess(model_components, settings, device) as component:
-            facts = component.facts
-            calls[name] = {
-                **component.measure(share),
-                "updates_per_call": facts["updates_per_call"],
-            }
-    rates = {}
-    for name, settings in servers.items():
-        say(f"{device}: server, {name}")
-        with ComponentProcess(server_component, settings, device, name == INSTANT) as component:
-            rates[name] = component.measure(share)
-    return {**facts, "calls": calls, "servers": rates}
+    share = seconds / len([*calls(config, device), *servers(config, device)])
 
+    def measured(kind: str, components: Iterable[Component]) -> dict[str, dict]:
+        results = {}
+        for component in components:
+            say(f"{device}: {kind}, {component.name}")
+            results[component.name] = component.measured(share)
+        return results
 
-def _servers(models: dict[str, Config]) -> dict[str, Config]:
-    """Return the settings of the servers to measure, by name."""
-    bare = {name: settings.replace(network=NO_ARITHMETIC) for name, settings in models.items()}
-    return {
-        INSTANT: next(iter(models.values())),
-        **{f"network without arithmetic, {name}": settings for name, settings in bare.items()},
-        **{f"the run's network, {name}": settings for name, settings in models.items()},
-    }
+    of_calls = measured("calls", calls(config, device))
+    if not of_calls["compiled"]["compiled"]:
+        say(f"{device}: this model has only a plain form")
+        del of_calls["compiled"]
+    return {"calls": of_calls, "servers": measured("server", servers(config, device, of_calls))}

@@ -34,13 +34,14 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     On a GPU the times are those that a caller waits, including transfers.
 
     Returns:
-        The facts 'device', 'gpus', 'onednn', 'network', 'updates_per_call' and 'mflop', and the function that
-        measures.
+        The facts 'device', 'gpus', 'onednn', 'network', 'compiled', 'updates_per_call' and 'mflop', and the
+        function that measures.
     """
     spec = describe_environment(config)
     if spec.is_screen:
         enable_onednn()
 
+    from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
     from ga3c_tf.algorithms.factory import new_model
     from ga3c_tf.model.device import configure_device, gpu_names
     from ga3c_tf.model.tensorflow import ONEDNN
@@ -80,6 +81,7 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
         "gpus": gpu_names(),
         "onednn": ONEDNN,
         "network": model.network.name,
+        "compiled": isinstance(model, CompiledModel),
         "updates_per_call": model.updates_per_call,
         "mflop": mflop_per_state(model.network, spec.state_shape, spec.state_dtype),
     }

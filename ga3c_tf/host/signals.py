@@ -36,3 +36,19 @@ def left_to_this_process() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise a TimeoutError in the block after so many seconds. For the main thread, which has one timer."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        raise TimeoutError(f"not done after {seconds:g} s")
+
+    handler = signal.signal(signal.SIGALRM, end)
+    others = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, *others)

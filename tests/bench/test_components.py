@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from ga3c_tf.bench import components
 from ga3c_tf.bench.component_process import ComponentProcess
 from ga3c_tf.bench.components import INSTANT, run_components
 from ga3c_tf.bench.components_report import answer, components_report
@@ -138,6 +139,35 @@ def test_all_components_are_measured_and_reported(env_id):
     assert text.startswith("Everything but environment and arithmetic allows ")
     assert "prediction of 128" in text and "the run's network, compiled" in text
     assert [calls["updates_per_call"] for calls in device["calls"].values()] == [1, 8]
+
+
+class InstantComponent:
+    """Stands in for the process of a component whose algorithm has only a plain model."""
+
+    def __init__(self, build, config, device, *rest):
+        self.facts = {"device": device, "gpus": [], "onednn": "on", "network": "mlp", "compiled": False}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def measure(self, seconds):
+        return {"seconds": seconds}
+
+
+def test_a_model_with_only_a_plain_form_is_not_reported_as_compiled(monkeypatch):
+    monkeypatch.setattr(components, "ComponentProcess", InstantComponent)
+    said = []
+    result = run_components(CARTPOLE, ["cpu"], 7.0, said.append)["devices"]["cpu"]
+    assert list(result["calls"]) == ["plain"] and result["calls"]["plain"]["seconds"] == 1.0
+    assert list(result["servers"]) == [
+        INSTANT,
+        "network without arithmetic, plain",
+        "the run's network, plain",
+    ]
+    assert said[2] == "cpu: this model has only a plain form"
 
 
 def test_the_answer_names_the_best_model_and_the_share_of_its_calls():
