@@ -36,8 +36,9 @@ from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.batch_queue import BatchQueue
 from ga3c_tf.systems.ga3c.predictor import Predictor
-from ga3c_tf.systems.ga3c.system import AGENT_BYTES, GA3C, updates_at_once
+from ga3c_tf.systems.ga3c.system import AGENT_BYTES, GA3C
 from ga3c_tf.systems.ga3c.trainer import Trainer
+from ga3c_tf.systems.ga3c.update_limit import UpdateLimit, updates_at_once
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.systems.session import Session
 from ga3c_tf.workers.adjustment_rules import WorkerCounts
@@ -267,7 +268,7 @@ def test_no_update_happens_while_a_checkpoint_is_written(tmp_path, monkeypatch):
                 saves.append((before, self.session.stats.updates))
 
     _, training, _ = run_counting(
-        tmp_path, monkeypatch, Watched, steps=None, minutes=0.05, checkpoint_minutes=0.01, num_trainers=1
+        tmp_path, monkeypatch, Watched, steps=None, minutes=0.1, checkpoint_minutes=0.01, num_trainers=1
     )
     assert len(saves) >= 3 and saves[-1][0] > 0 and training.system.counts().trainers >= 3
     assert all(before == after for before, after in saves)
@@ -332,28 +333,25 @@ def test_with_a_gpu_two_cores_are_the_servers_and_its_threads_interrupt_agents(
 def test_idle_cores_let_more_trainers_update_at_once(tmp_path, monkeypatch, idle, most):
     slow_updates(monkeypatch, 0.02)  # slow enough for the training queue to be full
     monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "usable_cores", lambda: 3)
-    monkeypatch.setattr(ga3c_tf.systems.ga3c.system.IdleCores, "share", lambda self: idle)
+    monkeypatch.setattr(IdleCores, "share", lambda self: idle)
     _, training, _ = run_counting(tmp_path, monkeypatch, steps=None, minutes=0.06, log_seconds=0.3)
     assert training.system._batches.permits == most
 
 
 @pytest.mark.parametrize(
-    ("shares", "permits"),
+    ("waited", "idle", "rises"),
     [
-        ([0.5, 0.5, 0.5, 0.5], 2),
-        ([0.9, 0.2, 0.0, 0.0, 0.0, 0.0], 1),  # one row with idle cores says nothing, nor does the first one
-        ([0.0, 0.05, 0.15, 0.13], 2),
+        ([0.3, 0.4, 0.5], [0.1, 0.12, 0.1], [False, False, True]),
+        ([0.3] * 6, [0.1] * 6, [False, False, True] * 2),
+        ([1.0] * 3, [0.9, 0.03, 0.02], [False] * 3),  # one row with idle cores says nothing
+        ([0.0, 0.1, 0.4], [0.5] * 3, [False] * 3),
     ],
 )
-def test_single_rows_with_idle_cores_do_not_raise_the_limit(monkeypatch, shares, permits):
-    _, system = new_adjustment(monkeypatch, (4, 1, 1), room=1000, adjustment="fast", num_agents=4)
-    monkeypatch.setattr(BatchQueue, "is_behind", True)
-    monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "usable_cores", lambda: 3)
-    left = iter(shares)
-    monkeypatch.setattr(ga3c_tf.systems.ga3c.system.IdleCores, "share", lambda self: next(left))
-    for _ in shares:
-        system.before_row()
-    assert system._batches.permits == permits
+def test_one_more_update_is_allowed_where_predictions_wait_and_cores_idle(monkeypatch, waited, idle, rises):
+    shares = iter(idle)
+    monkeypatch.setattr(IdleCores, "share", lambda self: next(shares))
+    limit = UpdateLimit()
+    assert [limit.should_rise(share) for share in waited] == rises
 
 
 def test_the_idle_share_is_that_of_the_time_between(monkeypatch):

@@ -187,6 +187,7 @@ def test_requests_gather_while_the_trainers_are_behind(monkeypatch, behind, answ
 
     monkeypatch.setattr(ga3c_tf.systems.ga3c.request_queue, "time", SimpleNamespace(sleep=sleep))
     assert requests.next()["index"].tolist() == answered
+    assert requests.waited() == behind and requests.waited() == 0
 
 
 def test_requests_are_held_as_long_as_the_training_queue_is_full(monkeypatch):

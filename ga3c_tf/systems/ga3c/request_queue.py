@@ -31,11 +31,20 @@ class RequestQueue:
         self._batches = batches
         self._is_patient = config.scheduling == "tuned"
         self._largest = config.max_prediction_batch
+        self._asked = self._patient = 0
 
     def next(self) -> np.ndarray:
         """Wait for requests, and return those that wait, MESSAGE [n]; none if this predictor should end."""
+        self._asked += 1
         if self._is_patient and self._batches.is_behind:
+            self._patient += 1
             time.sleep(PATIENCE_SECONDS)
         while self._batches.is_full:
             time.sleep(PATIENCE_SECONDS)
         return self._messages.get(self._largest)
+
+    def waited(self) -> float:
+        """Return the share of the predictions since the last call that waited for the trainers, 0 to 1."""
+        share = self._patient / max(1, self._asked)
+        self._asked = self._patient = 0
+        return share

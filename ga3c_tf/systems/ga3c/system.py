@@ -14,13 +14,14 @@ from ga3c_tf.environments.random_streams import random_stream
 from ga3c_tf.experience.segments import Segments
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.memory import available_bytes
-from ga3c_tf.host.scheduling import IdleCores, schedule_as
+from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.remote.nodes import NodeRates
 from ga3c_tf.systems.ga3c.agents import AgentProcesses
 from ga3c_tf.systems.ga3c.batch_queue import BatchQueue
 from ga3c_tf.systems.ga3c.predictor import Predictor
 from ga3c_tf.systems.ga3c.request_queue import RequestQueue
 from ga3c_tf.systems.ga3c.trainer import Trainer
+from ga3c_tf.systems.ga3c.update_limit import UpdateLimit, updates_at_once
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.adjustment import DynamicAdjustment
@@ -30,10 +31,6 @@ from ga3c_tf.workers.thread import Worker
 
 AGENT_BYTES = 40 * 2**20
 """Estimated memory of an agent process, from which the adjustment computes how many agents have room."""
-IDLE = 0.1
-"""Idle share of the cores' time above which they count as idle."""
-ROWS = 3
-"""Smallest number of rows of metrics over which the idle share is averaged: single rows vary."""
 MOST_THREADS = 16
 """Largest number of predictors, and of trainers, that the adjustment tries unless the run begins with more.
 
@@ -68,9 +65,7 @@ class GA3C(System):
         most = 1 if config.has_minibatches else session.model.updates_per_call
         self._batches = BatchQueue(config, segments, permits, session.errors, most)
         self._requests = RequestQueue(config, self.agents.prediction_queue, self._batches)
-        self._idle = IdleCores()
-        self._behind = False
-        self._idle_shares: list[float] = []  # of the rows since trainers have been behind
+        self._update_limit = UpdateLimit()
         self._changing = threading.RLock()
 
     # the contract
@@ -203,32 +198,6 @@ class GA3C(System):
     # scheduling
 
     def _raise_update_limit(self) -> None:
-        """Allow one more simultaneous update if trainers are behind and cores idle all the same.
-
-        This happens with large networks: agents wait, and the running update does not use the cores that they
-        free. With small ones two updates slow each other down, so the idle share is averaged over all rows
-        since the trainers have been behind.
-        """
-        idle = self._idle.share()
-        was_behind = self._behind
-        self._behind = self._batches.is_behind
-        if not (was_behind and self._behind):
-            self._idle_shares.clear()
-            return
-        self._idle_shares.append(idle)
-        rows = len(self._idle_shares)
-        if rows >= ROWS and sum(self._idle_shares) / rows > IDLE and self._batches.permits < usable_cores():
+        is_due = self._update_limit.should_rise(self._requests.waited())
+        if is_due and self._batches.permits < usable_cores():
             self._batches.permit_one_more()
-            self._idle_shares.clear()
-
-
-def updates_at_once(device: str, cores: int) -> int:
-    """Return how many trainers may update simultaneously at first: as many as half the cores, or any number
-    on a GPU.
-
-    On a CPU even an update of few states moves all weights, gradients and RMSProp's slots through the memory
-    that the cores share. Two simultaneous updates, each on its own core, take 2.0 ms of processor time each
-    instead of 1.4 (5 states, small network, 2-core EPYC). One update beside an agent takes no longer than
-    alone.
-    """
-    return sys.maxsize if "GPU" in device else max(1, cores // 2)
