@@ -57,8 +57,8 @@ def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
     help="Settings to start from: 'default' (the paper's, where it gives them), 'paper' (the same, but the "
     "adjustment changes one number at a time), 'nvlabs' (the authors' code), 'tuned' (PPO-like, for Atari), "
     "'tuned-small' (for MinAtar), 'tuned-vector' (for vectors, such as CartPole's), 'pqn' and 'dqn' "
-    "(Q-learning for vectors), 'dqn-small' (for MinAtar), 'dqn-atari' (for Atari) or 'smoke' (seconds, "
-    "learns nothing). Options override them, and any budget option replaces the preset's budget.",
+    "(Q-learning for vectors), 'pqn-small' and 'dqn-small' (for MinAtar), 'dqn-atari' (for Atari) or 'smoke' "
+    "(seconds, learns nothing). Options override them, and any budget option replaces the preset's budget.",
 )
 @config_options
 @click.option(

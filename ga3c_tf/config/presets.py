@@ -24,6 +24,20 @@ TUNED_COMMON = {
     "anneal_fraction": 1.0,
     "initialization": "orthogonal",
 }
+PQN_COMMON = {
+    "algorithm": "pqn",
+    "num_predictors": 1,
+    "num_trainers": 1,
+    "t_max": 32,
+    "minibatch_size": 128,
+    "optimizer": "adam",
+    "learning_rate": 1e-3,
+    "learning_rate_end": 0.0,
+    "anneal_fraction": 1.0,
+    "grad_clip_global": 10.0,
+    "loss_reduction": "mean",
+    "initialization": "orthogonal",
+}
 DQN_COMMON = {
     "algorithm": "dqn",
     "num_predictors": 1,
@@ -89,25 +103,27 @@ PRESETS: dict[str, dict[str, Any]] = {
         "steps": 300_000,
     },
     # Q-learning without a replay memory, for vectors. The values are between those of the authors of PQN.
-    "pqn": {
-        "algorithm": "pqn",
+    "pqn": PQN_COMMON
+    | {
         "num_agents": 32,
-        "num_predictors": 1,
-        "num_trainers": 1,
-        "t_max": 32,
         "min_training_batch": 1023,
-        "minibatch_size": 128,
         "epochs": 4,
         "gae_lambda": 0.95,
         "epsilon_steps": 100_000,
-        "optimizer": "adam",
-        "learning_rate": 1e-3,
-        "learning_rate_end": 0.0,
-        "anneal_fraction": 1.0,
-        "grad_clip_global": 10.0,
-        "loss_reduction": "mean",
-        "initialization": "orthogonal",
         "steps": 500_000,
+    },
+    # The same for MinAtar and other small images. Lambda, epochs and minibatches are those of PQN's authors
+    # (purejaxql, config/alg/pqn_minatar.yaml). With half of their agents and segments of half their length, a
+    # run on Breakout learned as soon, with a third of the policy lag.
+    "pqn-small": PQN_COMMON
+    | {
+        "num_agents": 64,
+        "t_max": 16,
+        "min_training_batch": 1023,
+        "epochs": 2,
+        "gae_lambda": 0.65,
+        "epsilon_steps": 300_000,
+        "steps": 3_000_000,
     },
     # Q-learning with a replay memory, for vectors. A third of the updates of Stable-Baselines3's zoo for
     # CartPole (hyperparams/dqn.yml), and returns of 3 steps; the rate that falls to 0 keeps what was learned.

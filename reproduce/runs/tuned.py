@@ -1,4 +1,4 @@
-"""Runs with presets 'tuned' and 'tuned-small': settings of later actor-critic methods, not the paper's."""
+"""Runs with presets: settings of later methods, not the paper's."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ EVALUATION_EPISODES = 100
 
 
 def tuned_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
-    """Return a run with the preset for the game's kind of observation; its final weights are scored.
+    """Return a run with the tuned preset for the game's kind of observation; see `preset_spec`."""
+    return preset_spec("tuned" if is_atari(game) else "tuned-small", game, seed, system, **settings)
+
+
+def preset_spec(preset: str, game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
+    """Return a run with a preset; its final weights are scored.
 
     Args:
+        preset: a name in `PRESETS`.
         game: a name in `GAMES`, or a Gymnasium id.
         seed: seed of the run.
         system: a name in `SYSTEMS`.
         settings: settings that override those of the preset.
     """
-    preset = "tuned" if is_atari(game) else "tuned-small"
     return run_spec(
         game,
         seed,

@@ -186,7 +186,8 @@ def test_games_lists_the_atari_ids():
         (
             ["train", "CartPole-v1", "--preset", "best"],
             "'best' is not one of 'default', 'paper', 'nvlabs', 'tuned', 'tuned-small', "
-            "'tuned-vector', 'pqn', 'dqn', 'dqn-small', 'dqn-atari', 'smoke'",
+            "'tuned-vector', 'pqn', 'pqn-small', 'dqn', 'dqn-small', 'dqn-atari', "
+            "'smoke'",
         ),
         (["train", "CartPole-v1", "--lerning-rate", "1"], "No such option '--lerning-rate'"),
         (["train", "CartPole-v1", "--lr", "1"], "No such option '--lr'; it is --learning-rate here (see "),
