@@ -14,8 +14,10 @@ from ga3c_tf.model.adam import BETA_1, BETA_2
 from ga3c_tf.model.tensorflow import tf
 
 Step = Callable[..., Sequence[tf.Tensor]]
-"""From both statistics [P], a gradient [P], the learning rate, and the number of the update, from 1, to what
-is subtracted from the weights [P], and both statistics after the step."""
+"""From both statistics [P], a gradient [P], the learning rate, the number of the update, from 1, and a choice
+of new or old values, to what is subtracted from the weights [P] and both statistics after the step. A choice
+that is made at once leaves one kernel for each statistic.
+"""
 
 
 def step_of(config: Config) -> Step:
@@ -26,10 +28,10 @@ def step_of(config: Config) -> Step:
 def rmsprop(config: Config) -> Step:
     """Return RMSProp's step. The statistics are the mean square, and the momentum."""
 
-    def step(square, moved, gradient, learning_rate, number):
-        square += _rest(config.rmsprop_decay) * (tf.square(gradient) - square)
+    def step(square, moved, gradient, learning_rate, number, where):
+        square = where(square + _rest(config.rmsprop_decay) * (tf.square(gradient) - square), square)
         scaled = learning_rate * gradient * tf.math.rsqrt(square + config.rmsprop_epsilon)
-        moved = config.rmsprop_momentum * moved + scaled
+        moved = where(config.rmsprop_momentum * moved + scaled, moved)
         return moved, square, moved
 
     return step
@@ -38,9 +40,9 @@ def rmsprop(config: Config) -> Step:
 def adam(config: Config) -> Step:
     """Return Adam's step. The statistics are the first and the second moment."""
 
-    def step(first, second, gradient, learning_rate, number):
-        first += _rest(BETA_1) * (gradient - first)
-        second += _rest(BETA_2) * (tf.square(gradient) - second)
+    def step(first, second, gradient, learning_rate, number, where):
+        first = where(first + _rest(BETA_1) * (gradient - first), first)
+        second = where(second + _rest(BETA_2) * (tf.square(gradient) - second), second)
         count = tf.cast(number, tf.float32)
         rate = learning_rate * tf.sqrt(1 - tf.pow(BETA_2, count)) / (1 - tf.pow(BETA_1, count))
         return rate * first / (tf.sqrt(second) + config.adam_epsilon), first, second

@@ -100,9 +100,11 @@ class Upload:
 def packed(*tensors: tf.Tensor) -> tf.Tensor:
     """Return tensors of 32 or 64 bits a number as one row of 32-bit numbers, uint32 [n], in a graph.
 
-    Not int32: TensorFlow keeps such results of a call in the memory of the host, and copies them.
+    Not int32: TensorFlow keeps such results of a call in the memory of the host, and copies them. They are
+    put together as float32, which most of them are already: that and what computes them is one kernel.
     """
-    return tf.concat([tf.reshape(tf.bitcast(tensor, tf.uint32), (-1,)) for tensor in tensors], 0)
+    rows = [tf.reshape(tf.bitcast(tensor, tf.float32), (-1,)) for tensor in tensors]
+    return tf.bitcast(tf.concat(rows, 0), tf.uint32)
 
 
 def _places(fields: Sequence[Field]) -> tuple[list[int], int]:

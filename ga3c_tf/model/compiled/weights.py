@@ -6,6 +6,7 @@ P is the number of trained weights.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -23,10 +24,6 @@ class VectorState(NamedTuple):
     weights: tf.Tensor  # [P] float32
     statistics: tuple[tf.Tensor, ...]  # [P] float32 each, two of each optimizer
     version: tf.Tensor  # scalar int64, the number of updates done
-
-    def where(self, condition: tf.Tensor, other: VectorState) -> VectorState:
-        """Return this state where a condition holds, scalar bool, and else the other."""
-        return _each(lambda new, old: tf.where(condition, new, old), self, other)
 
 
 class VectorWeights:
@@ -93,7 +90,11 @@ class VectorWeights:
         return [tf.reshape(part, shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
     def stepped(
-        self, state: VectorState, gradients: Sequence[Sequence[tf.Tensor | None]], learning_rate: tf.Tensor
+        self,
+        state: VectorState,
+        gradients: Sequence[Sequence[tf.Tensor | None]],
+        learning_rate: tf.Tensor,
+        applied: tf.Tensor,
     ) -> VectorState:
         """Return the state after one update.
 
@@ -101,21 +102,18 @@ class VectorWeights:
             state: the state before.
             gradients: by optimizer and variable, the gradient; a variable without one does not change.
             learning_rate: learning rate of the update, scalar float32.
+            applied: whether anything changes, scalar bool.
         """
         number = state.version + 1
         weights = state.weights
         statistics: list[tf.Tensor] = []
         for by_variable in gradients:
+            where = functools.partial(tf.where, self._changed(by_variable, applied))
             before = state.statistics[len(statistics) :][:2]
-            step = self._step(*before, self._joined(by_variable), learning_rate, number)
-            if any(gradient is None for gradient in by_variable):
-                has_gradient = self._has_gradient(by_variable)
-                unchanged = (tf.zeros_like(weights), *before)
-                step = [tf.where(has_gradient, new, old) for new, old in zip(step, unchanged, strict=True)]
-            change, *after = step
-            weights -= change
+            change, *after = self._step(*before, self._joined(by_variable), learning_rate, number, where)
+            weights = where(weights - change, weights)
             statistics += after
-        return VectorState(weights, tuple(statistics), number)
+        return VectorState(weights, tuple(statistics), tf.where(applied, number, state.version))
 
     def _values(self) -> VectorState:
         """Return the state that the variables have, as arrays."""
@@ -129,13 +127,15 @@ class VectorWeights:
             parts.append(tf.zeros(size) if gradient is None else tf.reshape(gradient, (size,)))
         return tf.concat(parts, 0)
 
-    def _has_gradient(self, gradients: Sequence[tf.Tensor | None]) -> tf.Tensor:
-        """Return for each weight whether its variable has a gradient, bool [P].
+    def _changed(self, gradients: Sequence[tf.Tensor | None], applied: tf.Tensor) -> tf.Tensor:
+        """Return whether weights change: for all of them, scalar bool, or bool [P] if some have no gradient.
 
         Not as one constant, which would be as large as the weights in the program.
         """
+        if all(gradient is not None for gradient in gradients):
+            return applied
         parts = zip(self._sizes, gradients, strict=True)
-        return tf.concat([tf.fill((size,), gradient is not None) for size, gradient in parts], 0)
+        return applied & tf.concat([tf.fill((size,), gradient is not None) for size, gradient in parts], 0)
 
 
 def _joined(variables: Sequence[tf.Variable]) -> np.ndarray:

@@ -52,11 +52,12 @@ class PredictionProgram:
             buffer.arrays["states"][:count] = states
             numbers = self.program(buffer.tensor()).numpy()
         version = int(numbers[:2].view(np.int64)[0])
-        outputs = numbers[2:].view(np.float32).reshape(self._size, -1)[:count]
-        return Prediction(outputs[:, 1:], outputs[:, 0], version)
+        rows = numbers.view(np.float32).reshape(self._size, -1)[:count]
+        return Prediction(rows[:, 3:], rows[:, 2], version)
 
     def _graph(self, arrays: dict[str, tf.Tensor]) -> tf.Tensor:
         state = self._weights.read()
         logits, values = self._network(self._weights.parts(state.weights), arrays["states"])
-        outputs = tf.concat([values[:, None], policy(logits, self._min_policy)], 1)
-        return packed(state.version, outputs)
+        # In each row, so that all rows are one kernel.
+        version = tf.broadcast_to(tf.bitcast(state.version, tf.float32), (self._size, 2))
+        return packed(tf.concat([version, values[:, None], policy(logits, self._min_policy)], 1))

@@ -114,7 +114,6 @@ class UpdateProgram:
         outputs = self._objective.gradients(
             lambda: self._network(weights, batch.states, training=True), weights, batch
         )
-        after = self._weights.stepped(state, outputs.gradients, arrays["learning_rate"])
-        has_steps = arrays["sizes"][number] > 0
-        state = after.where(outputs.finite & has_steps, state)
+        applied = outputs.finite & (arrays["sizes"][number] > 0)
+        state = self._weights.stepped(state, outputs.gradients, arrays["learning_rate"], applied)
         return state, packed(state.version, outputs.numbers)
