@@ -19,6 +19,9 @@ from ga3c_tf.reproduce.runs.executor import Executor
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, check_games
 
+Say = Callable[[str], None]
+"""Called with one line of progress at a time."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -30,8 +33,7 @@ class Plan:
         games: names of games; empty for the default games of each figure.
         seeds: number of seeds; None for the default number of each figure.
         first_seed: lowest seed; None for that of each figure.
-        changes: settings of a method of the user's own, which is run beside the paper's; empty for the
-            paper's alone.
+        changes: settings of a method of the user's own, which is run beside the paper's, if any.
     """
 
     figures: Sequence[Figure]
@@ -41,30 +43,34 @@ class Plan:
     first_seed: int | None = None
     changes: Mapping[str, str] = field(default_factory=dict)
 
+    def specs_of(self, figure: Figure) -> list[RunSpec]:
+        """Return the runs of a figure by the paper's method."""
+        return figure.all_specs(self.budget, self.seeds, self.games, self.first_seed)
+
     def specs(self) -> list[RunSpec]:
         """Return the runs, each once; with changes, also the runs with the user's own method.
 
         Among several figures, those that do not support the changes are left out.
 
         Raises:
-            UserError: a game is unknown, a figure does not have the budget, or the changes do not go with the
-                only figure or with any of them.
+            UserError: a game is unknown, or the budget or the changes go with no figure.
         """
         check_games(self.games)
-        asked = (self.seeds, self.games, self.first_seed)
         specs = []
         for figure in self.figures:
-            plain = figure.all_specs(self.budget, *asked)
+            plain = self.specs_of(figure)
             if len(self.figures) == 1 or figure.takes(self.changes, plain):
-                specs += plain + figure.changed_specs(self.budget, self.changes, *asked)
+                specs += plain + figure.changed(plain, self.changes)
         if not specs:
             raise UserError(f"no figure at the {self.budget} budget goes with these games and this method")
         return list(dict.fromkeys(specs))
 
+    def folder(self, out: Path | None) -> ResultsFolder:
+        """Return the results folder `out`, or without it the default of the budget."""
+        return ResultsFolder(out or DEFAULT[self.budget])
 
-def reproduce(
-    plan: Plan, out: Path | None, force: bool, executor: Executor, say: Callable[[str], None]
-) -> list[RecordedRun]:
+
+def reproduce(plan: Plan, out: Path | None, force: bool, executor: Executor, say: Say) -> list[RecordedRun]:
     """Make what is missing of a plan: runs, records, pictures and the page.
 
     Args:
@@ -78,11 +84,10 @@ def reproduce(
         The requested runs.
 
     Raises:
-        UserError: an error of `Plan.specs`, only an earlier version could make one of the runs, or the
-            results folder cannot be used.
+        UserError: the plan or the folder cannot be used, or only an earlier version could make a run.
     """
     specs = plan.specs()
-    folder = ResultsFolder(out or DEFAULT[plan.budget])
+    folder = plan.folder(out)
     for run in _left(specs, folder, force):
         run.spec.train_command(folder.runs)  # refuses what cannot be made, before recorded runs are removed
     folder.prepare(plan.budget)
@@ -96,66 +101,50 @@ def reproduce(
         raise
     for figure in _record(plan, folder, say):
         folder.draw(figure, plan.budget, say)
-    for line in findings(plan, folder):
-        say(line)
+    if plan.budget != "smoke":  # such runs find nothing
+        for line in said(folder, plan.figures, plan.budget):
+            say(line)
     say(f"{write_pages(folder, say)} and {folder.figures} are written")
     return runs
 
 
-def findings(plan: Plan, folder: ResultsFolder) -> list[str]:
-    """Return what the runs of a plan have found, a line for each claim; smoke runs find nothing."""
-    return [] if plan.budget == "smoke" else said(folder, plan.figures, plan.budget)
-
-
-def _record(plan: Plan, folder: ResultsFolder, say: Callable[[str], None]) -> list[Figure]:
+def _record(plan: Plan, folder: ResultsFolder, say: Say) -> list[Figure]:
     """Write the records of the plan's figures and of those recorded before, which may share runs with them.
 
     Returns:
         These figures.
     """
-    for figure in plan.figures:
-        folder.update(figure, plan.budget, plan.games, plan.seeds or 0, say, plan.first_seed)
-    others = [figure for figure in FIGURES.values() if figure not in plan.figures]
-    before = [figure for figure in others if folder.measured_file(figure, plan.budget).exists()]
-    for figure in before:
-        folder.renew(figure, plan.budget, say)
-    return [*plan.figures, *before]
+    asked = {figure.name: plan.specs_of(figure) for figure in plan.figures}
+    before = [figure for figure in FIGURES.values() if folder.measured_file(figure, plan.budget).exists()]
+    figures = [*plan.figures, *(figure for figure in before if figure.name not in asked)]
+    for figure in figures:
+        folder.update(figure, plan.budget, asked.get(figure.name, []), say)
+    return figures
 
 
 def warn_of_changed_code(
-    changes: Mapping[str, str], specs: Sequence[RunSpec], folder: ResultsFolder, say: Callable[[str], None]
+    changes: Mapping[str, str], specs: Sequence[RunSpec], folder: ResultsFolder, say: Say
 ) -> None:
-    """Warn if the code of a method of the user's own has changed since some of its runs were made.
-
-    Args:
-        changes: settings of the method.
-        specs: the runs.
-        folder: the results folder.
-        say: called with one line for each file.
-    """
-    method_runs = [RecordedRun.of(spec, folder.runs) for spec in specs if spec.changes]
-    made = [run.started_s for run in method_runs if run.result.get("sessions")]
-    for value in changes.values():
-        module = sys.modules.get(value.partition(":")[0])
-        file = getattr(module, "__file__", None)
-        if ":" in value and file:
-            changed = os.path.getmtime(file)
-            older = sum(started_s < changed for started_s in made)
-            if older:
-                say(
-                    f"{file} has changed since {older} of the runs with {value} were made; they keep their "
-                    "results. --force repeats all runs; another --out keeps both"
-                )
+    """Warn if the code of a method of the user's own has changed since some of its runs were made."""
+    runs = [RecordedRun.of(spec, folder.runs) for spec in specs if spec.changes]
+    made = [run.started_s for run in runs if run.result.get("sessions")]
+    for value in filter(lambda value: ":" in value, changes.values()):
+        file = getattr(sys.modules.get(value.partition(":")[0]), "__file__", None)
+        older = sum(started_s < os.path.getmtime(file) for started_s in made) if file else 0
+        if older:
+            say(
+                f"{file} has changed since {older} of the runs with {value} were made; they keep their "
+                "results. --force repeats all runs; another --out keeps both"
+            )
 
 
 def commands(plan: Plan, out: Path | None, force: bool = False) -> list[str]:
     """Return the commands that `reproduce` would run: for all runs with `force`, else for those not ended."""
-    folder = ResultsFolder(out or DEFAULT[plan.budget])
+    folder = plan.folder(out)
     folder.check_kind(plan.budget)
     lines = []
     for run in _left(plan.specs(), folder, force):
-        goes_on = run.resumable and not force
-        begin = run.spec.resume_command if goes_on else run.spec.train_command
+        begin = run.spec.resume_command if run.resumable and not force else run.spec.train_command
         words = [begin(run.path), *run.spec.evaluate_commands(run.path).values()]
         lines += [f"ga3c-tf {shlex.join(arguments)}" for arguments in words]
     return lines
@@ -173,35 +162,25 @@ def listing(out: Path | None) -> list[str]:
 
     If there is no results folder, the last line says so instead of a line for each figure.
     """
-    lines = []
     folders = {budget: ResultsFolder(out or folder) for budget, folder in DEFAULT.items()}
-    places = dict.fromkeys(str(folder.path) for folder in folders.values())
     has_results = any(folder.path.is_dir() for folder in folders.values())
+    lines = []
     for figure in FIGURES.values():
-        costs = [f"{budget} {_cost(figure, budget)}" for budget in figure.games]
-        measured = [
-            f"{budget} {sum(run.ended for run in results.runs)} of {len(results.runs)} runs"
-            for budget in figure.games
-            if folders[budget].measured_file(figure, budget).exists()
-            for results in [folders[budget].results(figure, budget)]
-        ]
-        lines += [
-            f"{figure.name}: {figure.shows} ({figure.paper})",
-            f"    cost: {'; '.join(costs)}",
-        ]
+        costs = [f"{budget} {_cost(figure.all_specs(budget))}" for budget in figure.games]
+        lines += [f"{figure.name}: {figure.shows} ({figure.paper})", f"    cost: {'; '.join(costs)}"]
+        measured = []
+        for budget in figure.games:
+            if folders[budget].measured_file(figure, budget).exists():
+                runs = folders[budget].results(figure, budget).runs
+                measured.append(f"{budget} {sum(run.ended for run in runs)} of {len(runs)} runs")
         if has_results:
             lines.append(f"    measured: {'; '.join(measured) or 'nothing yet'}")
-    if has_results:
-        return lines
-    return [
-        *lines,
-        f"measured: unknown, as there is no folder {' or '.join(places)} here; name one with --out",
-    ]
+    if not has_results:
+        places = " or ".join(dict.fromkeys(str(folder.path) for folder in folders.values()))
+        lines.append(f"measured: unknown, as there is no folder {places} here; name one with --out")
+    return lines
 
 
-def _cost(figure: Figure, budget: str) -> str:
-    specs = figure.all_specs(budget)
-    return (
-        f"{len(specs)} run{'s' if len(specs) > 1 else ''}, about "
-        f"{duration(sum(spec.seconds for spec in specs))}"
-    )
+def _cost(specs: Sequence[RunSpec]) -> str:
+    seconds = sum(spec.seconds for spec in specs)
+    return f"{len(specs)} run{'s' if len(specs) > 1 else ''}, about {duration(seconds)}"

@@ -125,9 +125,9 @@ def labelled(specs, budget, game, seed):
     return {spec.label if len(spec.label) > 1 else spec.label[0]: spec for spec in specs(budget, game, seed)}
 
 
-def made(folder, name, games=(), seeds=0, budget="quick"):
+def made(folder, name, games=(), seeds=None, budget="quick"):
     """What `ResultsFolder.update` records."""
-    folder.update(FIGURES[name], budget, games, seeds, print)
+    folder.update(FIGURES[name], budget, FIGURES[name].all_specs(budget, seeds, games), print)
     return folder.results(FIGURES[name], budget)
 
 

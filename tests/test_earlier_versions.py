@@ -10,8 +10,7 @@ import pytest
 import ga3c_tf
 from ga3c_tf.config import Config, migrations
 from ga3c_tf.config.migrations import SCHEMA, Removed, schema_version
-from ga3c_tf.reproduce.runs.archive import archived_ids
-from ga3c_tf.reproduce.runs.run import read_run
+from ga3c_tf.reproduce.runs.archive import archived_ids, read_run
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.trained.pretrained import PUBLISHED, published_names
 

@@ -164,7 +164,7 @@ def pack(out: Path) -> None:
     The archives are beside the run folders, which stay.
     """
     from ga3c_tf.reproduce.results.folder import ResultsFolder
-    from ga3c_tf.reproduce.runs.packing import pack as packed
+    from ga3c_tf.reproduce.runs.archive import pack as packed
 
     folder = ResultsFolder(out)
     folder.paper()  # refuses a folder that is no results folder
@@ -189,7 +189,7 @@ def unpack(run_id: str, out: Path, to: Path | None) -> None:
 
     Weights are not recorded. `evaluate` and `resume` need them, so they need the run made again.
     """
-    from ga3c_tf.reproduce.runs.packing import unpack as unpacked
+    from ga3c_tf.reproduce.runs.archive import unpack as unpacked
 
     folder = to or Path("runs") / run_id
     unpacked(out / "runs", run_id, folder)

@@ -23,7 +23,7 @@ from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, News, State, s
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage
 from ga3c_tf.reproduce.runs.archive import RUN_FILE
 from ga3c_tf.reproduce.runs.executor import order
-from ga3c_tf.reproduce.runs.run import RecordedRun, has_ended
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
 LOCAL = "local"
@@ -266,7 +266,7 @@ def _ended(storage: Storage, spec: RunSpec) -> bool:
         return False
     try:
         result = json.loads(content)
-        return has_ended({"status": result["status"], "ended": result["ended"]})
+        return RecordedRun(spec, Path(file), {name: result[name] for name in ("status", "ended")}).ended
     except (ValueError, KeyError, TypeError):
         raise UserError(
             f"{file} in the storage is damaged; remove runs/{spec.id} there to run it again"

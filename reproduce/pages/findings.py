@@ -15,7 +15,6 @@ from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import BUDGETS, is_atari
 
-BEYOND = "not in the paper"
 LEARNING_UNITS = ("points", "1/min")
 """Units of the main number of a figure that is about learning."""
 ATARI = "learning an Atari game"
@@ -43,11 +42,6 @@ class Chapter:
         return self.figure.verdicts(self.results)
 
     @property
-    def beyond(self) -> bool:
-        """Whether the paper has no such figure."""
-        return self.figure.paper.startswith(BEYOND)
-
-    @property
     def subject(self) -> str:
         """What it is about: one of `SUBJECTS`."""
         if self.figure.main[1] not in LEARNING_UNITS:
@@ -62,13 +56,13 @@ class Chapter:
 
 def chapters(folder: ResultsFolder) -> list[Chapter]:
     """Return the figures that have been begun, each at its budgets, in the order of the pages."""
-    begun = []
-    for figure in FIGURES.values():
-        for budget in reversed(BUDGETS):
-            if folder.measured_file(figure, budget).exists():
-                chapter = Chapter(figure, budget, folder.results(figure, budget))
-                begun += [chapter] if chapter.results.begun else []
-    return begun
+    recorded = [
+        Chapter(figure, budget, folder.results(figure, budget))
+        for figure in FIGURES.values()
+        for budget in reversed(BUDGETS)
+        if folder.measured_file(figure, budget).exists()
+    ]
+    return [chapter for chapter in recorded if chapter.results.begun]
 
 
 def counts(chapters: Iterable[Chapter]) -> dict[tuple[bool, str], Counter[str]]:
@@ -77,12 +71,7 @@ def counts(chapters: Iterable[Chapter]) -> dict[tuple[bool, str], Counter[str]]:
         (of_paper, subject): Counter() for of_paper in (True, False) for subject in SUBJECTS
     }
     for chapter in chapters:
+        beyond = chapter.figure.paper.startswith("not in the paper")
         for claim in chapter.claims:
-            of_paper = not (chapter.beyond or claim.is_question)
-            numbers[of_paper, chapter.subject][claim.finding.kind] += 1
+            numbers[not (beyond or claim.is_question), chapter.subject][claim.finding.kind] += 1
     return numbers
-
-
-def hours(chapters: Iterable[Chapter]) -> dict[str, float]:
-    """Return the hours of training of each finished run, by its id; runs that figures share count once."""
-    return {run.spec.id: run.hours for chapter in chapters for run in chapter.finished}

@@ -35,8 +35,7 @@ class NineGames(NamedTuple):
             row = [game, number(scores.random_score(self.tuned, game))]
             for part in (self.quick.select(game=game), self.tuned.select(game=game)):
                 row += [number(part.series(scores.SCORE).mean()), scores.millions(part)]
-            row += [number(scores.papers_score(self.tuned, game)), scores.normalized(part)]
-            rows.append(row)
+            rows.append([*row, number(scores.papers_score(self.tuned, game)), scores.normalized(part)])
         return rows
 
     def after_equal_steps(self) -> dict[str, EqualSteps]:
@@ -57,25 +56,29 @@ class NineGames(NamedTuple):
 
     def below_random(self) -> list[str]:
         """Return the games in which the tuned agent scores less than the random policy."""
-        shares = {game: scores.verdict(self.tuned, game).share for game in NINE_GAMES}
-        return [game for game, share in shares.items() if share is not None and share < 0]
+        return [game for game, share in shares(self.tuned).items() if share < 0]
 
     def published(self, method: str) -> float:
         """Return the same as `aggregate` of a published method, by our scores of the random policy."""
-        shares = []
+        normalized = []
         for game in NINE_GAMES:
             random = scores.random_score(self.tuned, game)
             paper = scores.papers_score(self.tuned, game)
             record = self.tuned.results.papers("published", game=game, method=method)
             if record and None not in (random, paper, record.value):
-                shares.append((record.value - random) / (paper - random))  # type: ignore[operator]
-        return interquartile_mean(shares)
+                normalized.append((record.value - random) / (paper - random))  # type: ignore[operator]
+        return interquartile_mean(normalized)
+
+
+def shares(table: Measurements) -> dict[str, float]:
+    """Return the normalized score of the games that have one: 1 for the paper's GA3C."""
+    every = {game: scores.verdict(table, game).share for game in NINE_GAMES}
+    return {game: share for game, share in every.items() if share is not None}
 
 
 def aggregate(table: Measurements) -> float:
-    """Return the interquartile mean over the nine games of the normalized score: 1 for the paper's GA3C."""
-    shares = [scores.verdict(table, game).share for game in NINE_GAMES]
-    return interquartile_mean([share for share in shares if share is not None])
+    """Return the interquartile mean over the nine games of the normalized score."""
+    return interquartile_mean(list(shares(table).values()))
 
 
 def span(values: Iterable[float]) -> str:

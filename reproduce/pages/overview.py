@@ -1,11 +1,14 @@
-"""The results page: all figures in two minutes, or the findings of a folder of the user's."""
+"""The pages about all figures: the results page, the history of the rules, and the README's part."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures.figure import grouped
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -17,19 +20,19 @@ from ga3c_tf.reproduce.measures.verdicts import (
     RUNS_MISSING,
     Verdict,
 )
-from ga3c_tf.reproduce.pages.findings import ATARI, SUBJECTS, Chapter, counts, hours
+from ga3c_tf.reproduce.pages.findings import ATARI, SUBJECTS, Chapter, counts
 from ga3c_tf.reproduce.pages.nine_games import NineGames, aggregate
 from ga3c_tf.reproduce.pages.sentences import Interval, Number, sentence
+from ga3c_tf.reproduce.results import pretrained
+from ga3c_tf.reproduce.results.folder import ResultsFolder
 
 KINDS = (HOLDS, FAILS, ALIKE, INCONCLUSIVE, OBSERVED)
+END = "<!-- end of what is generated -->"
+"""Mark in the README after the generated part."""
 
 
 def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
-    """Return the results page of the checkout.
-
-    Args:
-        chapters: the figures at each budget.
-        games: the runs of Table 3.
+    """Return the results page of the checkout, which also has the runs of Table 3.
 
     Raises:
         UserError: a finding has another verdict than the text of the page says.
@@ -38,7 +41,11 @@ def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
         "results.md",
         **_of(chapters),
         finding=finder(chapters),
-        counted=counted(chapters),
+        counted=[
+            ["the paper's" if of_paper else "our own", subject, *(str(kinds[kind] or "-") for kind in KINDS)]
+            for (of_paper, subject), kinds in counts(chapters).items()
+            if kinds
+        ],
         about_atari=counts(chapters)[True, ATARI],
         figures_about={
             subject: dict.fromkeys(chapter.figure.name for chapter in chapters if chapter.subject == subject)
@@ -57,33 +64,14 @@ def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
 
 
 def own(chapters: Sequence[Chapter], smoke: bool, weights: Sequence[str]) -> list[str]:
-    """Return the results page of a folder of the user's, with the findings of the figures that were run.
-
-    Args:
-        chapters: the figures that were run, at each budget.
-        smoke: whether the runs were smoke runs.
-        weights: table of the weights in the folder.
-    """
-    return lines_of("own_results.md", **_of(chapters), sentence=sentence, smoke=smoke, weights=list(weights))
+    """Return the results page of a folder of the user's, with its findings and its table of weights."""
+    return lines_of("own_results.md", **_of(chapters), sentence=sentence, smoke=smoke, weights=weights)
 
 
 def _of(chapters: Sequence[Chapter]) -> dict[str, Any]:
-    """Return what both pages show."""
-    trained = hours(chapters)
-    return {
-        "chapters": chapters,
-        "runs": f"{len(trained):,}",
-        "hours": number(sum(trained.values())),
-    }
-
-
-def counted(chapters: Sequence[Chapter]) -> list[list[str]]:
-    """Return a row for each kind of finding: whose claim, about what, and how many have which verdict."""
-    return [
-        ["the paper's" if of_paper else "our own", subject, *(str(kinds[kind] or "-") for kind in KINDS)]
-        for (of_paper, subject), kinds in counts(chapters).items()
-        if kinds
-    ]
+    """Return what both pages show; runs that figures share count once."""
+    hours = {run.spec.id: run.hours for chapter in chapters for run in chapter.finished}
+    return {"chapters": chapters, "runs": f"{len(hours):,}", "hours": number(sum(hours.values()))}
 
 
 def finder(chapters: Sequence[Chapter]) -> Callable[..., dict[str, Any]]:
@@ -110,3 +98,61 @@ def finder(chapters: Sequence[Chapter]) -> Callable[..., dict[str, Any]]:
         }
 
     return finding
+
+
+def history(folder: ResultsFolder, chapters: Sequence[Chapter]) -> list[str]:
+    """Return the page about changes of the rules: the verdicts that they altered, and those taken back."""
+    verdicts: dict[tuple[str, str], dict[tuple[str, str, str], list[str]]] = {}
+    for chapter in chapters:
+        for claim in chapter.claims:
+            for change in folder.history.changes_of(chapter.figure.name, chapter.budget, claim):
+                earlier = change.earlier.partition(":")[0]
+                of_change = verdicts.setdefault((change.day, change.change), {})
+                of_change.setdefault((change.figure, earlier, claim.finding.word), []).append(claim.key)
+    changes = []
+    for (day, text), keys in sorted(verdicts.items(), key=lambda item: int(item[0][0].split()[0])):
+        texts = [f"{_findings(name, of)}: {old}, now {new}" for (name, old, new), of in keys.items()]
+        changes.append([day, text, "; ".join(texts)])
+    reviews = [
+        [_findings(name, keys), reason]
+        for name, reasons in folder.history.reviews.items()
+        for reason, keys in grouped(reasons, reasons.__getitem__).items()
+    ]
+    return lines_of("history.md", changes=changes, reviews=reviews)
+
+
+def _findings(name: str, keys: Iterable[str]) -> str:
+    """Return the name of a figure at a budget, as a link to its page, and the keys of its claims."""
+    return f"[{name}](pages/{name.split(',')[0]}.md) ({', '.join(key.replace('-', ' ') for key in keys)})"
+
+
+def readme(
+    folder: ResultsFolder, chapters: Sequence[Chapter], random: Mapping[str, float]
+) -> dict[Path, str]:
+    """Return the README beside the results folder with its generated part; {} if it has no marks for one.
+
+    Raises:
+        UserError: the README cannot be read, or its marks are not exactly one pair.
+    """
+    place = folder.path.resolve()
+    file = place.parent / "README.md"
+    begin = f"<!-- generated from {place.name}/ by ga3c-tf report; do not edit -->"
+    try:
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {file}: {error}") from None
+    before, mark, rest = text.partition(begin)
+    if not mark:
+        return {}
+    _, end, after = rest.partition(END)
+    if not end or begin in rest:
+        raise UserError(f"{file} needs the line '{begin}' once, and '{END}' after it")
+    of_paper = {subject: kinds for (paper, subject), kinds in counts(chapters).items() if paper}
+    lines = lines_of(
+        "front_page.md",
+        results=place.name,
+        about_atari=of_paper[ATARI],
+        of_paper=sum(of_paper.values(), start=Counter()),
+        published=pretrained.brief_rows(folder, f"{place.name}/weights", random),
+    )
+    return {file: "\n".join([before + begin, "", *lines, "", END]) + after}

@@ -1,7 +1,5 @@
 """Writes the pages of a results folder, and the part of the checkout's README that shows its results.
 
-The folder of the published results has the list of its weights too, by which they are fetched.
-
 The text depends only on the records and the small files of the runs, so the same folder always gives the same
 pages.
 """
@@ -14,11 +12,11 @@ from pathlib import Path
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
-from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.figure import Figure, grouped
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of
-from ga3c_tf.reproduce.pages import figure_page, front_page, history, overview
+from ga3c_tf.reproduce.pages import figure_page, overview
 from ga3c_tf.reproduce.pages.findings import Chapter, chapters
 from ga3c_tf.reproduce.pages.nine_games import NineGames, span
 from ga3c_tf.reproduce.pages.sentences import sentence
@@ -28,10 +26,6 @@ from ga3c_tf.reproduce.runs.specs import NINE_GAMES
 from ga3c_tf.trained.pretrained import REGISTRY, registry_of
 
 PAGE = "README.md"
-RULES = "RULES.md"
-HISTORY = "HISTORY.md"
-PAGES = "pages"
-"""Folder with a page for each figure."""
 ELSEWHERE = re.compile(r"\[([^]]+)\]\((?:\.\./)+(?:docs/|HISTORY)[^)]*\)| \(D\d+(?:, D\d+)*\)")
 """Links and names that lead nowhere from a folder outside the checkout."""
 
@@ -70,52 +64,54 @@ def stale_pages(folder: ResultsFolder) -> list[Path]:
 
 
 def said(folder: ResultsFolder, figures: Sequence[Figure], budget: str) -> list[str]:
-    """Return what the runs of these figures found at a budget, a line for each finding.
-
-    Args:
-        folder: the results folder.
-        figures: the figures.
-        budget: budget of the runs.
-    """
+    """Return what the runs of these figures found at a budget, a line for each finding."""
     return [
         f"{chapter.figure.name}: {sentence(chapter.figure.name, claim).replace('**', '')}"
         for chapter in chapters(folder)
-        for claim in chapter.claims
         if chapter.budget == budget and chapter.figure in figures
+        for claim in chapter.claims
     ]
 
 
 def _texts(folder: ResultsFolder) -> dict[Path, str]:
     """Return the text of each page by its file."""
     begun = chapters(folder)
-    random = _random_policies(begun)
-    games = _nine_games(begun)
+    tables = {
+        chapter.budget: chapter.figure.table(chapter.results)
+        for chapter in begun
+        if chapter.figure is scores.FIGURE
+    }
+    random = dict(RANDOM_SCORES)
+    for table in tables.values():
+        random = scores.random_policies(table) | random
+    games = NineGames(tables["quick"], tables["tuned"]) if {"quick", "tuned"} <= tables.keys() else None
+    if games and any(len(scores.verdicts(table)) < len(NINE_GAMES) for table in games):
+        games = None  # a game has no score yet
     pages = _figure_pages(folder, begun, games)
     if folder.published and games:
         pages |= _of_the_checkout(folder, begun, games, random)
     else:
-        weights = pretrained.rows(folder.path / "weights", folder.paper(), "weights", random)
+        weights = pretrained.rows(folder, "weights", random)
         pages[PAGE] = overview.own(begun, "smoke" in folder.budgets(), weights)
     texts = {folder.path / name: "\n".join(lines) + "\n" for name, lines in pages.items()}
     if not folder.published:
         texts = {file: ELSEWHERE.sub(r"\1", text) for file, text in texts.items()}
     elif registry := registry_of(folder.path / "weights"):
         texts[folder.path / "weights" / REGISTRY] = registry
-    return texts | front_page.texts(folder, begun, random)
+    return texts | overview.readme(folder, begun, random)
 
 
 def _figure_pages(
     folder: ResultsFolder, begun: Sequence[Chapter], games: NineGames | None
 ) -> dict[str, list[str]]:
     """Return the lines of the page of each figure that has been begun, and of the rules, by their names."""
-    names = list(dict.fromkeys(chapter.figure.name for chapter in begun))
-    pages = {RULES: lines_of("rules.md", published_here=folder.published, figures=names)}
-    for name in names:
-        of_figure = [chapter for chapter in begun if chapter.figure.name == name]
-        extra = []
+    by_figure = grouped(begun, lambda chapter: chapter.figure.name)
+    pages = {"RULES.md": lines_of("rules.md", published_here=folder.published, figures=list(by_figure))}
+    for name, of_figure in by_figure.items():
+        extra: list[str] = []
         if games and name == scores.FIGURE.name:
             extra = lines_of("equal-steps.md", games=games, span=span, papers_score=scores.papers_score)
-        pages[f"{PAGES}/{name}.md"] = figure_page.lines(folder, of_figure, extra)
+        pages[f"pages/{name}.md"] = figure_page.lines(folder, of_figure, extra)
     return pages
 
 
@@ -123,31 +119,9 @@ def _of_the_checkout(
     folder: ResultsFolder, begun: Sequence[Chapter], games: NineGames, random: Mapping[str, float]
 ) -> dict[str, list[str]]:
     """Return the lines of the pages that only the published results have, by their names."""
-    weights = pretrained.rows(folder.path / "weights", folder.paper(), "../weights", random)
+    weights = pretrained.rows(folder, "../weights", random)
     return {
         PAGE: overview.published(begun, games),
-        HISTORY: history.lines(folder, begun),
-        f"{PAGES}/published-weights.md": lines_of("published-weights.md", weights=weights),
+        "HISTORY.md": overview.history(folder, begun),
+        "pages/published-weights.md": lines_of("published-weights.md", weights=weights),
     }
-
-
-def _nine_games(begun: Sequence[Chapter]) -> NineGames | None:
-    """Return the runs of Table 3 by both settings; None if a game has no score yet."""
-    tables = {
-        chapter.budget: chapter.figure.table(chapter.results)
-        for chapter in begun
-        if chapter.figure is scores.FIGURE
-    }
-    quick, tuned = (tables.get(budget) for budget in ("quick", "tuned"))
-    if quick and tuned and all(len(scores.verdicts(table)) == len(NINE_GAMES) for table in (quick, tuned)):
-        return NineGames(quick, tuned)
-    return None
-
-
-def _random_policies(begun: Sequence[Chapter]) -> dict[str, float]:
-    """Return our score of the random policy by game."""
-    random = dict(RANDOM_SCORES)
-    for chapter in begun:
-        if chapter.figure is scores.FIGURE:
-            random = scores.random_policies(chapter.figure.table(chapter.results)) | random
-    return random

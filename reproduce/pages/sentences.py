@@ -24,11 +24,11 @@ SCALES: Mapping[str, Callable[[float], str]] = {
     "2^": lambda value: f"{np.exp2(value):.2g}",
     ".2": lambda value: f"{value:.2g}",
 }
-"""How a phrase writes a number, by what follows the colon in its braces."""
+"""How a phrase writes a number, by what follows the colon in its braces: '{effect:2^}'."""
 
 
 class Number(float):
-    """A number that a phrase writes on one of `SCALES`: '{effect:2^}'."""
+    """A number that a phrase writes on one of `SCALES`."""
 
     def __format__(self, scale: str) -> str:
         return SCALES[scale](float(self))
@@ -41,7 +41,7 @@ class Interval(tuple):
     """An interval that a phrase writes on one of `SCALES`: '[2.1, 6.7]', or nothing if it is empty."""
 
     def __format__(self, scale: str) -> str:
-        write = SCALES[scale if scale != "+" else ""]
+        write = SCALES[scale.replace("+", "")]
         return f"[{', '.join(write(end) for end in self)}]" if self else ""
 
     def __str__(self) -> str:
@@ -49,18 +49,14 @@ class Interval(tuple):
 
 
 def sentence(figure: str, claim: Claim) -> str:
-    """Return what the runs found, such as 'A quarter of the batch tolerated 3.8 times the lag [2.1, 6.7];
-    predicted 4, tested against 2: **undecided**, no significant difference (10 seeds).'
-
-    Args:
-        figure: name of the figure.
-        claim: one of its claims.
+    """Return what the runs of a figure found, such as 'A quarter of the batch tolerated 3.8 times the lag
+    [2.1, 6.7]; predicted 4, tested against 2: **undecided**, no significant difference (10 seeds).'
     """
-    text = measured(figure, claim) if claim.finding.estimate.n else claim.text
-    return f"{text[:1].upper()}{text[1:]}: {outcome(claim)}."
+    text = _measured(figure, claim) if claim.finding.estimate.n else claim.text
+    return f"{text[:1].upper()}{text[1:]}: {_outcome(claim)}."
 
 
-def measured(figure: str, claim: Claim) -> str:
+def _measured(figure: str, claim: Claim) -> str:
     """Return the effect and its interval in the words of the claim's phrase."""
     estimate = claim.finding.estimate
     effect, low, high, limit = estimate.shown
@@ -84,11 +80,11 @@ def phrase(figure: str, key: str) -> str:
     return next((text for pattern, text in patterns.items() if fnmatch(key, pattern)), PLAIN)
 
 
-def outcome(claim: Claim) -> str:
+def _outcome(claim: Claim) -> str:
     """Return the verdict, its reason and the number of seeds: '**undecided**, runs missing (2 seeds)'."""
     finding = claim.finding
     reason = f", {finding.reason}" if finding.reason else ""
-    return f"**{finding.word}**{reason}" + (f" ({counted(claim)})" if finding.estimate.n else "")
+    return f"**{finding.word}**{reason}" + (f" ({_counted(claim)})" if finding.estimate.n else "")
 
 
 def cells(claim: Claim) -> list[str]:
@@ -99,10 +95,10 @@ def cells(claim: Claim) -> list[str]:
     effect, low, high, limit = estimate.shown
     numbers = f"{number(effect)} {Interval((low, high) if low <= high else ()):}".strip()
     p = "-" if np.isnan(claim.finding.p) else f"{claim.finding.p:.2g}"
-    return [claim.stated, numbers, number(limit), p, counted(claim), claim.finding.word]
+    return [claim.stated, numbers, number(limit), p, _counted(claim), claim.finding.word]
 
 
-def counted(claim: Claim) -> str:
+def _counted(claim: Claim) -> str:
     """Return what the finding is about, such as '1 seed' or '24 pairs'."""
     estimate = claim.finding.estimate
     return f"{estimate.n} {estimate.of}{'' if estimate.n == 1 else 's'}"

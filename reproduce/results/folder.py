@@ -35,17 +35,22 @@ PAPER = next(
 )
 """Folder of the paper's records, which are copied into every results folder: a part of the installed package,
 or results/paper in a checkout."""
-DIFFERENCES = "DIFFERENCES.md"
 METHODS = "methods.json"
 NONE: Mapping[str, str] = MappingProxyType({})
 """No changes: the paper's method."""
 
 
-class ResultsFolder:
-    """One results folder.
+@contextlib.contextmanager
+def _written(what: Path | str) -> Iterator[None]:
+    """Say what cannot be written if the block raises an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write {what}: {error.strerror or error}") from None
 
-    Args:
-        path: path of the folder, which need not exist.
+
+class ResultsFolder:
+    """One results folder, which need not exist.
 
     Raises:
         UserError: the path cannot be used.
@@ -66,7 +71,7 @@ class ResultsFolder:
     @property
     def published(self) -> bool:
         """Whether the folder has the published results, and with them the differences from the paper."""
-        return (self.path / DIFFERENCES).exists()
+        return (self.path / "DIFFERENCES.md").exists()
 
     @property
     def history(self) -> History:
@@ -77,23 +82,17 @@ class ResultsFolder:
         """Make the folder, with the paper's records, for runs at this budget.
 
         Raises:
-            UserError: the folder, or one of those in it for records and pictures, cannot be written; or
-                `check_kind` refuses the budget.
+            UserError: something in it cannot be written, or `check_kind` refuses the budget.
         """
         self.check_kind(budget)
-        # Written after runs that may take hours.
         for folder in filter(os.path.lexists, (self.measured, self.figures)):
-            try:
+            with _written(folder):  # only after runs that may take hours, so it is checked now
                 check_writable(folder)
-            except OSError as error:
-                raise UserError(f"cannot write {folder}: {error.strerror}") from None
-        try:
+        with _written(f"the results folder {self.path}"):
             self.runs.mkdir(parents=True, exist_ok=True)
             self.logs.mkdir(exist_ok=True)
             if not (self.path / "paper").exists():
                 shutil.copytree(PAPER, self.path / "paper", copy_function=shutil.copyfile)
-        except OSError as error:
-            raise UserError(f"cannot write the results folder {self.path}: {error.strerror}") from None
 
     def check_kind(self, budget: str) -> None:
         """Refuse to mix smoke runs with runs at other budgets.
@@ -112,18 +111,15 @@ class ResultsFolder:
     def held(self, say: Callable[[str], None]) -> Iterator[None]:
         """Keep other commands from writing records, pictures and pages during the block.
 
-        Args:
-            say: called with one line before waiting for another command.
+        `say` is called with one line before waiting for another command.
 
         Raises:
             UserError: the folder cannot be written.
         """
         with contextlib.ExitStack() as stack:
-            try:
+            with _written(f"the results folder {self.path}"):
                 self.logs.mkdir(exist_ok=True)
                 stack.enter_context(locked(self.logs / "update.lock", say))
-            except OSError as error:
-                raise UserError(f"cannot write the results folder {self.path}: {error.strerror}") from None
             yield
 
     def budgets(self) -> list[str]:
@@ -171,11 +167,7 @@ class ResultsFolder:
             raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
 
     def add_method(self, changes: Mapping[str, str], say: Callable[[str], None]) -> None:
-        """Add a method of the user's own to methods.json, unless it is there already.
-
-        Args:
-            changes: settings that the method changes; none for the paper's method, which is not added.
-            say: called with one line before waiting for another command.
+        """Add a method to methods.json, unless it is there already or has no changes: the paper's.
 
         Raises:
             UserError: methods.json is damaged or cannot be written.
@@ -183,125 +175,57 @@ class ResultsFolder:
         with self.held(say):
             methods = self.methods()
             if changes and changes not in methods:
-                file = self.path / METHODS
-                try:
-                    text = json.dumps([first_form(method) for method in [*methods, changes]], indent=2) + "\n"
-                    write_aside(file, text)
-                except OSError as error:
-                    raise UserError(f"cannot write {file}: {error.strerror or error}") from None
+                text = json.dumps([first_form(method) for method in [*methods, changes]], indent=2) + "\n"
+                with _written(self.path / METHODS):
+                    write_aside(self.path / METHODS, text)
 
     def results(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> Results:
         """Return the results of a figure: its recorded runs, made or not, and their records.
 
-        Without any record, the runs are the figure's own.
-
-        Args:
-            figure: the figure.
-            budget: budget of the runs.
-            changes: settings of a method of the user's own; the results then have the runs of this method.
+        Without any record, the runs are the figure's own. With changes of settings, the runs are those of
+        this method of the user's own.
         """
         recorded = self.records(figure, budget)
         asked = [] if recorded or changes else figure.all_specs(budget)
-        return self._results(figure, budget, recorded, asked, changes)
-
-    def _results(
-        self,
-        figure: Figure,
-        budget: str,
-        recorded: list[Record],
-        asked: Sequence[RunSpec],
-        changes: Mapping[str, str],
-    ) -> Results:
-        specs = self._known_specs(figure, budget, recorded, asked, changes)
-        runs = [RecordedRun.of(spec, self.runs) for spec in specs]
+        specs = self._specs(figure, budget, recorded, asked, changes)
         ids = {spec.id for spec in specs}
-        records = [record for record in recorded if record.run_id in ids]
-        beside = self._records(figure.beside, budget) if figure.beside else []
-        reviews = {} if changes else self.history.reviews.get(named(figure.name, budget), {})
-        command = _command(figure, budget, specs, changes)
-        return Results(budget, command, self.paper(), runs, records, beside, reviews)
+        return Results(
+            budget,
+            _command(figure, budget, specs, changes),
+            self.paper(),
+            [RecordedRun.of(spec, self.runs) for spec in specs],
+            [record for record in recorded if record.run_id in ids],
+            self._records(figure.beside, budget),
+            {} if changes else self.history.reviews.get(named(figure.name, budget), {}),
+        )
 
     def update(
-        self,
-        figure: Figure,
-        budget: str,
-        games: Sequence[str],
-        seeds: int,
-        say: Callable[[str], None],
-        first_seed: int | None = None,
+        self, figure: Figure, budget: str, asked: Sequence[RunSpec], say: Callable[[str], None]
     ) -> None:
-        """Write the records of a figure from the present state of its runs, with those that are asked for.
-
-        Args:
-            figure: the figure.
-            budget: budget of the runs.
-            games, seeds, first_seed: which runs are asked for, as for `Figure.all_specs`; 0 seeds for the
-                default number.
-            say: called with one line before waiting for another command.
+        """Write the records of a figure from the present state of its runs, now also of those `asked` for.
 
         Raises:
             UserError: the records cannot be written.
         """
-        self._write(figure, budget, figure.all_specs(budget, seeds or None, games, first_seed), say)
-
-    def renew(self, figure: Figure, budget: str, say: Callable[[str], None]) -> None:
-        """Write the records of a figure from the present state of its recorded runs, as `update` does."""
-        self._write(figure, budget, [], say)
-
-    def _write(
-        self, figure: Figure, budget: str, asked: Sequence[RunSpec], say: Callable[[str], None]
-    ) -> None:
         with self.held(say):
             recorded = self.records(figure, budget)
-            records = []
+            records: list[Record] = []
             for changes in (NONE, *self.methods()):
-                by_method = self._asked(figure, asked, changes)
-                records += figure.records(self._results(figure, budget, recorded, by_method, changes).runs)
+                of_method = self._asked(figure, asked, changes)
+                specs = self._specs(figure, budget, recorded, of_method, changes)
+                records += figure.records([RecordedRun.of(spec, self.runs) for spec in specs])
             write_records(self.measured_file(figure, budget), records)
 
     def _asked(
         self, figure: Figure, asked: Sequence[RunSpec], changes: Mapping[str, str]
     ) -> Sequence[RunSpec]:
         """Return the runs that are asked for by a method; none by the user's own unless one has begun."""
-        if not changes:
-            return asked
-        if not figure.takes(changes, asked):
-            return []
+        if not changes or not figure.takes(changes, asked):
+            return [] if changes else asked
         changed = figure.changed(asked, changes)
         return changed if any(has_record(self.runs / spec.id) for spec in changed) else []
 
-    def draw(self, figure: Figure, budget: str, say: Callable[[str], None]) -> None:
-        """Draw the pictures of a figure from its records.
-
-        Args:
-            figure: the figure.
-            budget: budget of the runs.
-            say: called with one line before waiting for another command.
-
-        Raises:
-            UserError: a picture cannot be written.
-        """
-        with self.held(say):
-            paper = self.results(figure, budget)
-            figure.plots(paper, self._stem(figure, budget, NONE))
-            for changes in self.methods():
-                method_results = self.results(figure, budget, changes=changes)
-                if method_results.runs:
-                    stem = self._stem(figure, budget, changes)
-                    figure.plots(method_results, stem)
-                    comparison.plot(paper, method_results, stem.with_name(f"{stem.name}-comparison"))
-
-    def pictures(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> list[Path]:
-        """Return the paths of a figure's pictures at a budget, relative to the folder and without suffix."""
-        stem = self._stem(figure, budget, changes)
-        files = [*stem.parent.glob(f"{stem.name}.svg"), *sorted(stem.parent.glob(f"{stem.name}-*.svg"))]
-        return [file.relative_to(self.path).with_suffix("") for file in files]
-
-    def _stem(self, figure: Figure, budget: str, changes: Mapping[str, str]) -> Path:
-        """Of the files of the pictures; those of a method of the user's own have a folder."""
-        return self.figures / as_file_name("-".join(changes.values())) / f"{figure.name}-{budget}"
-
-    def _known_specs(
+    def _specs(
         self,
         figure: Figure,
         budget: str,
@@ -313,31 +237,52 @@ class ResultsFolder:
 
         Added seeds count once one of them has begun. A seed with other runs too is no added one.
         """
-        # 1. All runs of the games and seeds that occur.
+        # 1. All runs of the games and seeds that occur. Earlier versions ran games that are no longer taken.
         default = figure.all_specs(budget)
-        games = [*figure.games[budget], *(spec.game for spec in asked), *_games_of(figure, budget, recorded)]
+        games = dict.fromkeys([*figure.games[budget], *(spec.game for spec in asked)])
+        for game in dict.fromkeys(record.game for record in recorded):
+            if game in games or figure.takes_games(budget, [game]):
+                games[game] = None
         seeds = {*(spec.seed for spec in [*default, *asked]), *(record.seed or 0 for record in recorded)}
         every = list(default)
         for seed in sorted(seeds):
-            every += figure.all_specs(budget, 1, list(dict.fromkeys(games)), seed)
+            every += figure.all_specs(budget, 1, list(games), seed)
         if changes:
             every = figure.changed(every, changes) if figure.takes(changes, default) else []
-        # 2. Of these, what is known.
+        # 2. Of these, what is recorded or asked for.
         added = {spec for spec in every if spec.is_added}
         with_added = any(has_record(self.runs / spec.id) for spec in added)
         ids = {record.run_id for record in recorded}
         ids |= {spec.id for spec in asked if with_added or spec not in added}
-        known = [spec for spec in every if spec.id in ids]
-        whole = {(spec.game, spec.seed) for spec in known if spec not in added}
-        return list(
-            dict.fromkeys(spec for spec in known if not (spec.is_added and (spec.game, spec.seed) in whole))
-        )
+        specs = dict.fromkeys(spec for spec in every if spec.id in ids)
+        whole = {(spec.game, spec.seed) for spec in specs if spec not in added}
+        return [spec for spec in specs if not (spec.is_added and (spec.game, spec.seed) in whole)]
 
+    def draw(self, figure: Figure, budget: str, say: Callable[[str], None]) -> None:
+        """Draw the pictures of a figure from its records, also by the user's own methods.
 
-def _games_of(figure: Figure, budget: str, records: list[Record]) -> list[str]:
-    """Return the recorded games that the figure still takes; earlier versions ran some that it does not."""
-    recorded = dict.fromkeys(record.game for record in records)
-    return [game for game in recorded if game in figure.games[budget] or figure.takes_games(budget, [game])]
+        Raises:
+            UserError: a picture cannot be written.
+        """
+        with self.held(say):
+            paper = self.results(figure, budget)
+            figure.plots(paper, self._stem(figure, budget, NONE))
+            for changes in self.methods():
+                changed = self.results(figure, budget, changes)
+                if changed.runs:
+                    stem = self._stem(figure, budget, changes)
+                    figure.plots(changed, stem)
+                    comparison.plot(paper, changed, stem.with_name(f"{stem.name}-comparison"))
+
+    def pictures(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> list[Path]:
+        """Return the paths of a figure's pictures at a budget, relative to the folder and without suffix."""
+        stem = self._stem(figure, budget, changes)
+        files = [*stem.parent.glob(f"{stem.name}.svg"), *sorted(stem.parent.glob(f"{stem.name}-*.svg"))]
+        return [file.relative_to(self.path).with_suffix("") for file in files]
+
+    def _stem(self, figure: Figure, budget: str, changes: Mapping[str, str]) -> Path:
+        """Of the files of the pictures; those of a method of the user's own have a folder."""
+        return self.figures / as_file_name("-".join(changes.values())) / f"{figure.name}-{budget}"
 
 
 def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:

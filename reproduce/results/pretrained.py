@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
+
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.measures.records import Record
 from ga3c_tf.reproduce.measures.text import number, table
+from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.specs import GAMES
 from ga3c_tf.trained.weights import CARD, SCORE
 
 AGAIN = "again.csv"
 """File with further evaluations of the weights beside it, with other seeds than those of their cards."""
 PAPERS = "GA3C (1 day, GPU)"
+HEADER = (
+    "weights",
+    "mean score [95 % interval]",
+    "episodes",
+    "other evaluations",
+    "million agent steps",
+    "minutes",
+    "random policy",
+    "GA3C, 1 day on a GPU (paper)",
+)
 
 
 class Score(NamedTuple):
@@ -28,38 +39,21 @@ class Score(NamedTuple):
     low: float
     high: float
 
-    @property
-    def interval(self) -> str:
-        """The interval as it stands after the mean; empty where there is none."""
-        if math.isnan(self.low):
-            return ""
-        return f" [{number(self.low)}, {number(self.high)}]"
-
-    def text_beside(self, shown: Score) -> str:
-        """Return the mean, with the number of episodes if it is not that of the other evaluation."""
-        if self.episodes == shown.episodes:
-            return number(self.mean)
-        return f"{number(self.mean)} ({self.episodes} episodes)"
-
 
 class Published(NamedTuple):
-    """A folder of weights with its evaluations."""
+    """A folder of weights with its evaluations; `shown` is the one with most episodes."""
 
     env_id: str
     folder: Path
     millions: str  # agent steps of the training, in millions
     minutes: str  # minutes of the training
-    evaluations: list[Score]
+    shown: Score
+    others: list[Score]
 
     @property
     def game(self) -> str:
         """Name of the game in the records; empty if it is none of them."""
         return {env_id: game for game, env_id in GAMES.items()}.get(self.env_id, "")
-
-    @property
-    def shown(self) -> Score:
-        """The evaluation with most episodes."""
-        return max(self.evaluations, key=lambda evaluation: evaluation.episodes)
 
     def name(self, link: str) -> str:
         """Return the name of the weights, as a link to their card if they have one."""
@@ -71,113 +65,102 @@ class Published(NamedTuple):
         below = self.shown.mean < random.get(self.game, -math.inf)
         return ", **below the random policy**" if below else ""
 
+    def row(self, link: str, random: Mapping[str, float], papers: Mapping[str, float | None]) -> list[str]:
+        """Return the cells under `HEADER`."""
+        shown = self.shown
+        interval = "" if math.isnan(shown.low) else f" [{number(shown.low)}, {number(shown.high)}]"
+        others = [
+            number(score.mean) + f" ({score.episodes} episodes)" * (score.episodes != shown.episodes)
+            for score in self.others
+        ]
+        return [
+            self.name(link),
+            f"{number(shown.mean)}{interval}{self.warning(random)}",
+            str(shown.episodes),
+            ", ".join(others) or "-",
+            self.millions,
+            self.minutes,
+            number(random.get(self.game)),
+            number(papers.get(self.game)),
+        ]
 
-def rows(weights: Path, paper: list[Record], link: str, random: Mapping[str, float]) -> list[str]:
+
+def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[str]:
     """Return the lines of the table; [] if no weights have a score.
 
     It shows the evaluation with most episodes, which is that of score.json unless `AGAIN` has one with more.
 
     Args:
-        weights: folder with one folder for each set of weights.
-        paper: the paper's records.
-        link: link to `weights` from the page with the table.
+        folder: the results folder, with weights/.
+        link: link to weights/ from the page with the table.
         random: our score of the random policy, by game.
 
     Raises:
         UserError: a score.json or `AGAIN` is damaged.
     """
-    papers = _papers_scores(paper)
-    lines = []
-    for published in _every_published(weights):
-        shown = published.shown
-        others = [entry.text_beside(shown) for entry in published.evaluations if entry is not shown]
-        lines.append(
-            [
-                published.name(link),
-                f"{number(shown.mean)}{shown.interval}{published.warning(random)}",
-                str(shown.episodes),
-                ", ".join(others) or "-",
-                published.millions,
-                published.minutes,
-                number(random.get(published.game)),
-                number(papers.get(published.game)),
-            ]
-        )
-    header = ["weights", "mean score [95 % interval]", "episodes", "other evaluations", "million agent steps"]
-    header += ["minutes", "random policy", "GA3C, 1 day on a GPU (paper)"]
-    if len({row[2] for row in lines}) == 1:  # a column with one value is said in its header
+    papers = _papers_scores(folder)
+    header, lines = list(HEADER), [entry.row(link, random, papers) for entry in _published(folder)]
+    if len({line[2] for line in lines}) == 1:  # a column with one value is said in its header
         header[1] = f"mean score of {lines[0][2]} episodes [95 % interval]"
         header, *lines = [[*row[:2], *row[3:]] for row in (header, *lines)]
     return table(header, lines) if lines else []
 
 
-def brief_rows(weights: Path, paper: list[Record], link: str, random: Mapping[str, float]) -> list[str]:
+def brief_rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[str]:
     """Return a table of scores only, of those that play the paper's games; see `rows`."""
-    papers = _papers_scores(paper)
+    papers = _papers_scores(folder)
     lines = [
         [
-            published.name(link),
-            number(random.get(published.game)),
-            f"{number(published.shown.mean)}{published.warning(random)}",
-            number(papers[published.game]),
+            entry.name(link),
+            number(random.get(entry.game)),
+            f"{number(entry.shown.mean)}{entry.warning(random)}",
+            number(papers[entry.game]),
         ]
-        for published in _every_published(weights)
-        if published.game in papers
+        for entry in _published(folder)
+        if entry.game in papers
     ]
     return table(["game", "random policy", "our agent", "GA3C (paper)"], lines) if lines else []
 
 
-def _papers_scores(paper: list[Record]) -> dict[str, float | None]:
+def _papers_scores(folder: ResultsFolder) -> dict[str, float | None]:
     """Return the scores of the paper's GA3C by game."""
-    return {
-        record.game: record.value for record in paper if (record.table, record.method) == ("scores", PAPERS)
-    }
+    records = [record for record in folder.paper() if (record.table, record.method) == ("scores", PAPERS)]
+    return {record.game: record.value for record in records}
 
 
-def _every_published(weights: Path) -> list[Published]:
-    """Return the weights that have a score, by environment.
-
-    Raises:
-        UserError: a score.json or `AGAIN` is damaged.
-    """
+def _published(folder: ResultsFolder) -> list[Published]:
+    """Return the weights that have a score, by environment."""
+    weights = folder.path / "weights"
     again = _again(weights / AGAIN)
-    return sorted(_published(file, again) for file in weights.glob(f"*/{SCORE}"))
+    return sorted(_evaluated(file, again.get(file.parent.name, [])) for file in weights.glob(f"*/{SCORE}"))
 
 
-def _published(file: Path, again: Mapping[str, list[Score]]) -> Published:
-    """Return the weights beside a score.json."""
+def _evaluated(file: Path, again: list[Score]) -> Published:
+    """Return the weights beside a score.json, which have been evaluated again so."""
     try:
         score = json.loads(file.read_text(encoding="utf-8"))
         ends = score["interval_95"] or (math.nan, math.nan)  # the score of one episode has no interval
-        evaluation = Score(score["episodes"], score["mean"], *ends)
-        return Published(
-            score["env_id"],
-            file.parent,
-            number(score["agent_steps"] / 1e6),
-            number(score["training"]["minutes"]) if "training" in score else "-",
-            [evaluation, *again.get(file.parent.name, [])],
-        )
+        scores = [Score(score["episodes"], score["mean"], *ends), *again]
+        shown = max(scores, key=lambda evaluation: evaluation.episodes)
+        millions = number(score["agent_steps"] / 1e6)
+        minutes = number(score["training"]["minutes"]) if "training" in score else "-"
+        others = [evaluation for evaluation in scores if evaluation is not shown]
+        return Published(score["env_id"], file.parent, millions, minutes, shown, others)
     except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(
-            f"{file} is damaged; write it anew with ga3c-tf publish, or with ga3c-tf evaluate --output"
-        ) from None
+        remedy = "write it anew with ga3c-tf publish, or with ga3c-tf evaluate --output"
+        raise UserError(f"{file} is damaged; {remedy}") from None
 
 
 def _again(file: Path) -> dict[str, list[Score]]:
-    """Return the further evaluations by name of the weights; {} without the file.
-
-    Raises:
-        UserError: the file is damaged.
-    """
-    evaluations: dict[str, list[Score]] = {}
+    """Return the further evaluations by name of the weights; {} without the file."""
     try:
-        for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines()):
-            mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
-            evaluations.setdefault(row["weights"], []).append(Score(int(row["episodes"]), mean, low, high))
+        evaluations = pd.read_csv(file).groupby("weights", sort=False)
+        return {
+            name: [Score(*row) for row in rows[[*Score._fields]].itertuples(index=False)]
+            for name, rows in evaluations
+        }
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(
-            f"{file} is damaged; it needs the columns weights, episodes, mean, low and high"
-        ) from None
-    return evaluations
+    except (OSError, ValueError, KeyError):
+        columns = "weights, episodes, mean, low and high"
+        raise UserError(f"{file} is damaged; it needs the columns {columns}") from None

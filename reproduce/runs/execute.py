@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import json
 import math
 import os
@@ -22,15 +21,8 @@ from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import end_with_parent, process_group
 from ga3c_tf.host.signals import ENDING
-from ga3c_tf.reproduce.runs.archive import RUN_FILE
-from ga3c_tf.reproduce.runs.run import (
-    FAILED,
-    FINISHED,
-    INTERRUPTED,
-    RecordedRun,
-    read_run,
-    remove_run,
-)
+from ga3c_tf.reproduce.runs.archive import RUN_FILE, read_run
+from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun, remove_run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.curve import curve_of, write_curve
@@ -46,12 +38,9 @@ FIRST_UPDATE = "first row of metrics with an update"
 
 
 class ChildEnded(Exception):
-    """A command did not succeed.
+    """A command did not succeed: `FAILED`, or `INTERRUPTED` by a signal or a full disk, to be resumed.
 
-    Attributes:
-        status: `FAILED`, or `INTERRUPTED` if a signal or a full disk ended the command, so that it can be
-            resumed.
-        ended: what ended the command, one of `ga3c_tf.runs.outcomes`; empty if it did not print this.
+    `ended` is what ended it, one of `ga3c_tf.runs.outcomes`; empty if it did not print this.
     """
 
     def __init__(self, status: str, reason: str, ended: str = ""):
@@ -88,51 +77,37 @@ def execute_run(
     Raises:
         Locked: another process or thread is executing this run, and `wait` is False.
     """
+    folder = runs / spec.id
+    lock = runs.parent / "logs" / f"{spec.id}.lock"
     try:
-        _execute(spec, runs, force, say, wait, begin)
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with locked(lock, say, wait):
+            if force or not RecordedRun.of(spec, runs).ended:
+                begin()
+                if folder.exists():
+                    with locked(
+                        folder / "lock", say
+                    ):  # its training may outlive a `reproduce` that was killed
+                        _prepare_folder(RecordedRun(spec, folder, {}), force, say)
+                result = _result(spec, folder, lock.with_suffix(".txt"))
+                folder.mkdir(parents=True, exist_ok=True)
+                write_aside(folder / RUN_FILE, json_text(result, indent=2) + "\n")
     except OSError as error:
-        say(
-            f"{spec.id}: {error.filename or runs}: {error.strerror or error}; "
-            "the same command again goes on from here"
-        )
+        problem = f"{error.filename or runs}: {error.strerror or error}"
+        say(f"{spec.id}: {problem}; the same command again goes on from here")
     return RecordedRun.of(spec, runs)
 
 
-def _execute(
-    spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None], wait: bool, begin: Callable[[], None]
-) -> None:
-    folder = runs / spec.id
-    lock = runs.parent / "logs" / f"{spec.id}.lock"
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with locked(lock, say, wait):
-        # 1. Leave a finished or diverged run alone.
-        if not force and RecordedRun.of(spec, runs).ended:
-            return
-        begin()
-        # 2. Prepare what an earlier try left for resuming, set it aside or remove it.
-        if folder.exists():
-            with locked(folder / "lock", say):  # its training may outlive a `reproduce` that was killed
-                _prepare_folder(spec, runs, force, say)
-        # 3. Train and evaluate; run.json comes last, since it says that the run has ended.
-        result = _result(spec, folder, lock.with_suffix(".txt"))
-        folder.mkdir(parents=True, exist_ok=True)
-        write_aside(folder / RUN_FILE, json_text(result, indent=2) + "\n")
-
-
-def _prepare_folder(spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None]) -> None:
+def _prepare_folder(run: RecordedRun, force: bool, say: Callable[[str], None]) -> None:
     """Prepare the folder of an earlier try for resuming, set it aside or remove it."""
-    folder = runs / spec.id
-    if force:
-        remove_run(folder)
-    elif RecordedRun.of(spec, runs).resumable:
+    folder = run.path
+    if run.resumable and not force:
         (folder / RUN_FILE).unlink(missing_ok=True)
-    elif (folder / "config.json").exists() and read_run(folder).get("status") == FAILED:
+    elif not force and (folder / "config.json").exists() and read_run(folder).get("status") == FAILED:
         aside = folder.with_name(f"{folder.name}.failed-{time.time_ns()}")
         folder.rename(aside)
-        say(
-            f"{folder.name} failed before its first checkpoint and is begun anew; "
-            f"what it left is kept in {aside}"
-        )
+        failed = f"{folder.name} failed before its first checkpoint and is begun anew"
+        say(f"{failed}; what it left is kept in {aside}")
     else:
         remove_run(folder)
 
@@ -159,8 +134,8 @@ def _remove_empty_tables(folder: Path) -> None:
     """Remove the CSV files without a row, so that every file that is kept has content."""
     for file in folder.glob("*.csv"):
         with file.open("rb") as stream:
-            rows = sum(1 for _ in itertools.islice(stream, 2)) - 1
-        if rows < 1:
+            has_rows = stream.readline() and stream.readline()
+        if not has_rows:
             file.unlink()
 
 
@@ -202,10 +177,8 @@ class _Calibrations:
 
     def latest(self) -> list[dict]:
         """Return the last calibration if it is younger than `FRESH_SECONDS`, else a new one."""
-        fresh = time.monotonic() - self._taken_at < FRESH_SECONDS
-        if self._taken and fresh:
-            return self._taken
-        return self.now()
+        fresh = self._taken and time.monotonic() - self._taken_at < FRESH_SECONDS
+        return self._taken if fresh else self.now()
 
     def now(self) -> list[dict]:
         """Calibrate now; return [] if this fails, which is no reason to lose a run."""
@@ -235,15 +208,9 @@ def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
 
 
 def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda process: None) -> str:
-    """Run `ga3c-tf` with its output going to `log`; end it if this process is ended.
+    """Run `ga3c-tf` and return its output, which is added to `log`; end it if this process is ended.
 
-    Args:
-        words: arguments of `ga3c-tf`.
-        log: file that the output is added to.
-        watch: called with the process id every `POLL_SECONDS`.
-
-    Returns:
-        The command's standard output and standard error, mixed.
+    `watch` is called with the process id every `POLL_SECONDS`.
 
     Raises:
         ChildEnded: the exit code is not 0.
@@ -276,9 +243,8 @@ def _error_of(command: str, code: int, printed: str) -> ChildEnded:
     """Return the error for a command that ended with a `code` other than 0 and printed `printed`."""
     number = -code if code < 0 else code - 128
     if code < 0 or number in ENDING:
-        return ChildEnded(
-            INTERRUPTED, f"{command}: ended by {signal.Signals(number).name}", outcomes.INTERRUPTED
-        )
+        reason = f"{command}: ended by {signal.Signals(number).name}"
+        return ChildEnded(INTERRUPTED, reason, outcomes.INTERRUPTED)
     ended = (_last_object(printed) or {}).get("ended", "")
     status = INTERRUPTED if ended == outcomes.NOT_SAVED else FAILED
     lines = printed.strip().splitlines() or ["it printed nothing"]
@@ -315,7 +281,8 @@ class _Watch:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + SAMPLE_SECONDS
-        updates = self._updates()
+        rows = read_last_rows(self._folder / "metrics.csv", METRIC_COLUMNS, 1)
+        updates = int(rows[0]["updates"]) if rows else 0
         if self._updates_before is None:
             self._updates_before = updates
         if updates <= self._updates_before:
@@ -331,13 +298,5 @@ class _Watch:
         if len(self._samples) > 1:
             (start, before), (end, after) = self._samples[0], self._samples[-1]
             cpu = (after - before) / ((end - start) * usable_cores())
-        return {
-            "cpu_utilization": cpu,
-            "gpu_utilization": statistics.median(self._gpu_busy) if self._gpu_busy else None,
-            "utilization_from": FIRST_UPDATE,
-        }
-
-    def _updates(self) -> int:
-        """Return the number of updates in the last row of metrics.csv, or 0 without a row."""
-        rows = read_last_rows(self._folder / "metrics.csv", METRIC_COLUMNS, 1)
-        return int(rows[0]["updates"]) if rows else 0
+        gpu = statistics.median(self._gpu_busy) if self._gpu_busy else None
+        return {"cpu_utilization": cpu, "gpu_utilization": gpu, "utilization_from": FIRST_UPDATE}

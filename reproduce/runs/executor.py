@@ -22,15 +22,9 @@ class Executor(Protocol):
     """Executes runs, each by `execute_run`, which is safe to repeat."""
 
     def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[RecordedRun]:
-        """Execute all runs; a run that fails does not end the others.
+        """Execute all runs in the folder `runs`; a run that fails does not end the others.
 
-        Args:
-            specs: specifications of the runs.
-            runs: folder of all run folders.
-            force: whether to repeat runs that have ended.
-
-        Returns:
-            The runs, in the order of `specs`.
+        With `force`, runs that have ended are repeated. The runs are returned in the order of `specs`.
         """
 
 
@@ -40,10 +34,7 @@ class LocalExecutor:
     All runs of one seed are made in random order, then those of the next seed. So a change of the machine's
     speed is not mistaken for an effect of the settings, and an early end leaves complete seeds. A figure may
     put some runs of a seed before the others, by their turns. Runs that another command is executing come
-    last, so that several commands share the work.
-
-    Args:
-        say: called with one line of progress at a time.
+    last, so that several commands share the work. `say` is called with one line of progress at a time.
     """
 
     def __init__(self, say: Callable[[str], None]):

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import functools
 import io
-import itertools
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration, agree
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
-from ga3c_tf.reproduce.runs.archive import RUN_FILE, read_record
+from ga3c_tf.reproduce.runs.archive import RUN_FILE, read_record, read_run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.steady import steady_rates
 from ga3c_tf.runs import outcomes
@@ -32,8 +28,6 @@ FAILED = "failed"
 INTERRUPTED = "interrupted"
 NOT_FINISHED = "not finished"
 """Status of a run that was begun but has no run.json, such as one that was killed."""
-STARTING_S = 5.0
-"""Seconds by which two runs may seem to overlap although one followed the other."""
 AT_ONE_TIME_S = 60.0
 """Runs that begin within this many seconds are compared even if their calibrations differ.
 
@@ -75,7 +69,7 @@ class RecordedRun:
     @property
     def ended(self) -> bool:
         """Whether the run has a result: it is finished or diverged."""
-        return has_ended(self.result)
+        return self.finished or self.diverged
 
     @property
     def resumable(self) -> bool:
@@ -85,18 +79,14 @@ class RecordedRun:
     @property
     def outcome(self) -> str:
         """The status in run.json; without one, `NOT_FINISHED` if the run was begun, else `NOT_RUN`."""
-        if self.result:
-            return self.result["status"]
-        return NOT_FINISHED if (self.path / "config.json").exists() else NOT_RUN
+        begun = (self.path / "config.json").exists()
+        return self.result.get("status", NOT_FINISHED if begun else NOT_RUN)
 
     @property
     def status_text(self) -> str:
         """The outcome in words: 'finished', 'not run', or what went wrong."""
-        if self.outcome == NOT_FINISHED:
-            return NOT_FINISHED
-        if self.result and not self.finished:
-            return f"{self.outcome}: {self.result['reason']}"
-        return self.outcome
+        went_wrong = self.result and not self.finished
+        return f"{self.outcome}: {self.result['reason']}" if went_wrong else self.outcome
 
     @functools.cached_property
     def metrics(self) -> Columns:
@@ -126,6 +116,11 @@ class RecordedRun:
     def agent_steps(self) -> int:
         """Agent steps of training."""
         return int(self._total("agent_steps"))
+
+    def _total(self, name: str) -> float:
+        """Return a total that the training printed at its end; for a killed one, the last logged value."""
+        totals = self.result.get("training") or {}
+        return totals[name] if name in totals else float([0.0, *self.metrics[name]][-1])
 
     @property
     def sessions(self) -> list[dict]:
@@ -161,22 +156,14 @@ class RecordedRun:
         return "; ".join(dict.fromkeys(machine_of(session) for session in self.sessions))
 
     @property
-    def identified(self) -> bool:
-        """Whether every session says which processor it ran on."""
-        return all("processor" in session for session in self.sessions)
-
-    @property
     def machine(self) -> str:
-        """A text that tells machines apart: the cores in words and, if known, the properties of the
-        processor.
+        """A text that tells machines apart: the cores in words and the properties of the processor, if known.
 
         It does not depend on whether a GPU was used: on one machine, GA3C may use the GPU and A3C not.
         """
-        cores = [
-            f"{cores_of(session)} {json.dumps(session.get('processor'), sort_keys=True)}"
-            for session in self.sessions
-        ]
-        return "; ".join(dict.fromkeys(cores))
+        processors = [json.dumps(session.get("processor"), sort_keys=True) for session in self.sessions]
+        cores = map(cores_of, self.sessions)
+        return "; ".join(dict.fromkeys(map(" ".join, zip(cores, processors, strict=True))))
 
     @property
     def calibrations(self) -> list[Calibration]:
@@ -208,13 +195,7 @@ class RecordedRun:
             return RANDOM_SCORES[self.spec.game]
         scores = self.curve["rolling_score"]
         whole = scores[self.curve["episodes"] >= self.spec.config.rolling_episodes]
-        first = [*whole[:1], *scores[-1:]]  # without a full window, the last one is over the most episodes
-        return float(first[0]) if first else float("nan")
-
-    def _total(self, name: str) -> float:
-        """Return a total that the training printed at its end; for a killed one, the last logged value."""
-        totals = self.result.get("training") or {}
-        return totals[name] if name in totals else _last(self.metrics[name])
+        return float([*whole[:1], *scores[-1:], float("nan")][0])
 
     def steady(self, after_s: float) -> dict[str, float]:
         """Return rates and means without the start of each session, when processes start and queues fill.
@@ -225,12 +206,8 @@ class RecordedRun:
             after_s: seconds of each session that are left out.
 
         Returns:
-            A dict with
-                'seconds': seconds covered.
-                'pps', 'tps': agent steps and updates per second.
-                'prediction_batch', 'training_batch', 'training_queue', 'prediction_queue', 'policy_lag_mean',
-                'policy_lag_p95' and the columns of `Divergence` and `SegmentLag`: means over the rows of
-                metrics.csv; not-a-number if nothing was logged.
+            'seconds' covered; 'pps' and 'tps', agent steps and updates per second; and the means of the
+            columns `steady.AVERAGED` of metrics.csv, not-a-number if nothing was logged.
         """
         starts = [float(session.get("time_s", 0.0)) for session in self.sessions]
         return steady_rates(self.metrics, starts, after_s)
@@ -239,16 +216,6 @@ class RecordedRun:
 def comparable(runs: Iterable[RecordedRun]) -> bool:
     """Return whether finished runs' speeds may be compared: all known calibrations of machines agree."""
     return agree(calibration for run in runs for calibration in run.calibrations)
-
-
-def make_a_pair(one: RecordedRun, other: RecordedRun) -> bool:
-    """Return whether the speeds of two finished runs may be compared as a pair.
-
-    They must have the same seed and machine, and calibrations that agree or starts within `AT_ONE_TIME_S`.
-    """
-    if one.spec.seed != other.spec.seed or one.machine != other.machine:
-        return False
-    return comparable([one, other]) or abs(one.started_s - other.started_s) <= AT_ONE_TIME_S
 
 
 def seeds_have_one_machine(runs: Iterable[RecordedRun]) -> bool:
@@ -276,58 +243,9 @@ def a3c_lacked_processor(runs: Iterable[RecordedRun]) -> bool:
     return any(share is not None and share < LEAST_CPU for share in used)
 
 
-def made_together(runs: Iterable[RecordedRun]) -> bool:
-    """Return whether some finished runs trained at the same time, which makes their times longer than alone.
-
-    Runs that were resumed are left out, since their pauses are not recorded.
-    """
-    starts_and_ends = []
-    for run in runs:
-        if run.finished and len(run.sessions) == 1:
-            starts_and_ends.append((run.started_s, run.started_s + 3600 * run.hours))
-    starts_and_ends.sort()
-    return any(later[0] < earlier[1] - STARTING_S for earlier, later in itertools.pairwise(starts_and_ends))
-
-
-def read_run(folder: Path) -> dict:
-    """Read the run.json of a run, from its folder or an archive beside it; return {} if there is none.
-
-    Returns:
-        A dict with 'status', 'reason', 'ended' (what ended the training, one of `ga3c_tf.runs.outcomes`, or
-        empty) and 'spec'. As far as the run came, it also has 'config', 'sessions', 'training',
-        'calibrations', 'cpu_utilization', 'gpu_utilization', 'utilization_from' (the row of metrics from
-        which both were measured), 'evaluation' and 'random'.
-
-    Raises:
-        UserError: run.json is damaged.
-    """
-    file = folder / RUN_FILE
-    try:
-        content = read_record(folder, RUN_FILE)
-        if content is None:
-            return {}
-        result = json.loads(content)
-        if not {"status", "reason", "ended", "spec"} <= set(result):
-            raise ValueError("it lacks status, reason, ended or spec")
-        return result
-    except UserError:
-        raise
-    except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{file} is damaged: {error}; remove {folder} to run it again") from None
-
-
-def has_ended(result: Mapping[str, Any]) -> bool:
-    """Return whether the content of a run.json is a result: the run is finished or diverged."""
-    return result.get("status") == FINISHED or result.get("ended") == outcomes.DIVERGED
-
-
 def remove_run(folder: Path) -> None:
     """Rename a run folder, then remove it: half of it under its name would look like a resumable run."""
     aside = folder.with_name(f"{folder.name}.removed")
     shutil.rmtree(aside, ignore_errors=True)
     folder.rename(aside)
     shutil.rmtree(aside)
-
-
-def _last(values: np.ndarray) -> float:
-    return float(values[-1]) if len(values) else 0.0

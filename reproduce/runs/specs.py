@@ -17,7 +17,6 @@ from typing import Any
 
 from ga3c_tf.config import Config, has_effect, without_effect_on
 from ga3c_tf.config.declaration import plain_text
-from ga3c_tf.config.declared.beyond import BEYOND_PAPER
 from ga3c_tf.config.migrations import Recorded, first_form, migrated, removed_names
 from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.reproduce.runs.methods import NAMES, changes_of
@@ -58,7 +57,8 @@ UNLESS_GIVEN = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2, "adjus
 # For the estimate of a run's duration, roughly as on 2 cores.
 START_SECONDS = 8.0
 SECONDS_PER_EPISODE = 2.0
-STEPS_PER_SECOND = {"ALE": 500.0, "others": 5000.0}
+ATARI_STEPS_PER_SECOND = 500.0
+OTHER_STEPS_PER_SECOND = 5000.0
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,9 @@ class RunSpec:
     @functools.cached_property
     def config(self) -> Config:
         """All settings of the run, with the defaults of those that are not given."""
-        values = self._migrated.settings
-        # An early plan with `serial` is of the system of this name, which its settings have from the
-        # migration.
-        return Config.from_values(
-            {"system": self.system, **values, "env_id": env_id_of(self.game), "seed": self.seed}
-        )
+        # An early plan with `serial` has the system of this name from the migration.
+        values = {"system": self.system, **self._migrated.settings}
+        return Config.from_values({**values, "env_id": env_id_of(self.game), "seed": self.seed})
 
     @property
     def _migrated(self) -> Recorded:
@@ -143,17 +140,14 @@ class RunSpec:
     @property
     def method(self) -> str:
         """Name of the method, such as 'GA3C', or 'GA3C with loss mine:huber'."""
-        system = SYSTEMS[self.system]
-        if self.changes:
-            return f"{system} with {described(self.changes)}"
-        return system
+        changes = f" with {described(self.changes)}" if self.changes else ""
+        return f"{SYSTEMS[self.system]}{changes}"
 
     @property
     def trust(self) -> list[str]:
         """The option that allows code named by the run folder, if the user has named any; else []."""
-        if any(":" in text for text in (self.game, *map(str, dict(self.changes).values()))):
-            return ["--trust-code"]
-        return []
+        own_code = any(":" in str(text) for text in (self.game, *dict(self.changes).values()))
+        return ["--trust-code"] * own_code
 
     @functools.cached_property
     def id(self) -> str:
@@ -186,14 +180,6 @@ class RunSpec:
         return as_file_name("-".join(parts))
 
     @property
-    def has_papers_algorithm(self) -> bool:
-        """Whether it is GA3C with the authors' loss and optimizer, apart from rates and sizes of batches."""
-        return self.system == "ga3c" and all(
-            getattr(self.config, name) == getattr(Config, name)
-            for name in [*BEYOND_PAPER, "rmsprop_epsilon", "loss"]
-        )
-
-    @property
     def measures_speed(self) -> bool:
         """Whether the run measures speed: it has a limit in minutes and is not evaluated."""
         return self.config.minutes is not None and not self.evaluation_episodes
@@ -202,11 +188,10 @@ class RunSpec:
     def seconds(self) -> float:
         """Estimated duration of training and evaluation, in seconds."""
         config = self.config
-        rate = STEPS_PER_SECOND["ALE" if config.env_id.startswith("ALE/") else "others"]
+        rate = ATARI_STEPS_PER_SECOND if is_atari(self.game) else OTHER_STEPS_PER_SECOND
         training = 60 * config.minutes if config.minutes else (config.steps or 0) / rate
-        plays = (self.evaluation_episodes > 0) * (1 + self.random_play)
-        evaluation = plays * (START_SECONDS + SECONDS_PER_EPISODE * self.evaluation_episodes)
-        return START_SECONDS + training + evaluation
+        evaluation = START_SECONDS + SECONDS_PER_EPISODE * self.evaluation_episodes
+        return START_SECONDS + training + len(self.evaluate_commands(Path())) * evaluation
 
     def train_command(self, folder: Path) -> list[str]:
         """Return the arguments of `ga3c-tf` that begin this run in `folder`.
@@ -220,8 +205,7 @@ class RunSpec:
         for line in self._migrated.unsupported("training"):
             raise UserError(f"{self.id} cannot be made any more: {line}")
         may_be_screen = is_atari(self.game) or self.game not in GAMES
-        unread = without_effect_on(self.config.env_id, may_be_screen)
-        usual = {name: getattr(Config, name) for name in unread}
+        usual = {name: getattr(Config, name) for name in without_effect_on(self.config.env_id, may_be_screen)}
         return ["train", *self.config.resolved(run_dir=str(folder), **usual).arguments()]
 
     def resume_command(self, folder: Path) -> list[str]:
@@ -242,15 +226,9 @@ class RunSpec:
 
     def to_json(self) -> str:
         """Return the specification as one line of JSON, which is the same for equal specifications."""
-        values = {
-            "system": self.system,
-            "game": self.game,
-            "env_id": env_id_of(self.game),
-            "seed": self.seed,
-            "settings": dict(self.settings),
-            "evaluation_episodes": self.evaluation_episodes,
-            "random_play": self.random_play,
-        }
+        names = ("system", "game", "seed", "evaluation_episodes", "random_play")
+        values = {name: getattr(self, name) for name in names}
+        values |= {"env_id": env_id_of(self.game), "settings": dict(self.settings)}
         if self.checkpoint != "best":
             values["checkpoint"] = self.checkpoint
         if self.changes:
@@ -265,16 +243,11 @@ class RunSpec:
             UserError: a value is missing or wrong.
         """
         try:
-            spec = cls(
-                values["system"],
-                values["game"],
-                values["seed"],
-                _in_order(values["settings"]),
-                values["evaluation_episodes"],
-                values["random_play"],
-                values.get("checkpoint", "best"),
-                _in_order(values.get("changes", {})),
-            )
+            plain = {name: value for name, value in values.items() if name != "env_id"}
+            ordered: dict[str, Any] = {
+                name: _in_order(plain.pop(name, {})) for name in ("settings", "changes")
+            }
+            spec = cls(**plain, **ordered)
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"a run's specification lacks or mistakes {error}") from None
         _ = spec.config  # cached; computing it refuses bad settings
@@ -306,11 +279,8 @@ def run_spec(
         # `train` would otherwise adjust what the figure is about.
         settings = {"adjustment": "off", **settings}
     else:
-        settings = {
-            name: value
-            for name, value in settings.items()
-            if name != "adjustment" and has_effect(name, system)
-        }
+        unread = {name for name in settings if name == "adjustment" or not has_effect(name, system)}
+        settings = {name: value for name, value in settings.items() if name not in unread}
     today = {name: value for name, value in settings.items() if name not in removed_names()}
     config = Config.from_values({**today, "env_id": env_id_of(game), "system": system, "seed": seed})
     if not (config.minutes or config.steps or config.episodes):
@@ -362,8 +332,7 @@ def check_games(games: Sequence[str]) -> None:
     """Refuse unknown games.
 
     Raises:
-        UserError: a game is unknown; the message names the first such game, and similar names or else all
-            known ones.
+        UserError: a game is unknown; the message has similar names, or else all known ones.
     """
     for game in games:
         if game not in GAMES and not AN_ENVIRONMENT.fullmatch(game):

@@ -15,8 +15,8 @@ from invented_runs import invent, made, recorded, write_table
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.runs import archive
-from ga3c_tf.reproduce.runs.packing import pack, unpack
-from ga3c_tf.reproduce.runs.run import RecordedRun, read_run
+from ga3c_tf.reproduce.runs.archive import pack, read_run, unpack
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
 
@@ -122,7 +122,7 @@ def test_a_pack_that_is_killed_leaves_the_archive_as_it_was(runs):
     recorded(RecordedRun.of(POLE, runs), reason="made again")
     program = (
         "import pathlib, sys, ga3c_tf.files\n"
-        "from ga3c_tf.reproduce.runs.packing import pack\n"
+        "from ga3c_tf.reproduce.runs.archive import pack\n"
         "ga3c_tf.files.sync = lambda descriptor: (print('written', flush=True), sys.stdin.read())\n"
         f"pack(pathlib.Path({str(runs)!r}))"
     )

@@ -48,7 +48,7 @@ def specs(name, budget="quick"):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_made_from_smoke_runs(name, folder):
+def test_every_figure_is_made_from_smoke_runs(name, folder, svg_only):
     """Its claims, tables and pictures need no run longer than that, and claims have keys of their own."""
     figure = FIGURES[name]
     for spec in figure.all_specs("smoke"):

@@ -17,9 +17,8 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.command import Plan, reproduce
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.results.folder import ResultsFolder
-from ga3c_tf.reproduce.runs.archive import archived_ids
+from ga3c_tf.reproduce.runs.archive import archived_ids, read_run
 from ga3c_tf.reproduce.runs.executor import LocalExecutor
-from ga3c_tf.reproduce.runs.run import read_run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 ROOT = Path(__file__).parents[2]

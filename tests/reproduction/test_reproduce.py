@@ -46,23 +46,44 @@ def mtimes(folder: Path) -> dict[str, int]:
 # every figure
 
 
-@pytest.fixture(scope="module")
-def smoke(tmp_path_factory):
-    """All figures at smoke budget."""
-    folder = tmp_path_factory.mktemp("smoke") / "out"
+SOME = [FIGURES[name] for name in ("scores", "pps", "policy-lag", "utilization")]
+"""Figures with runs of each system, evaluations and dimensions of several kinds."""
+
+
+def made(folder, figures):
     said = []
     with children_of(execute):
-        executor = LocalExecutor(said.append)
-        runs = command.reproduce(
-            command.Plan(figures_with("smoke"), "smoke"), folder, False, executor, said.append
-        )
+        plan = command.Plan(figures, "smoke")
+        runs = command.reproduce(plan, folder, False, LocalExecutor(said.append), said.append)
     assert all(run.finished for run in runs)
     assert f"0 of {len(runs)} runs have ended; about" in said[0] and said[2].endswith("left")
     return folder
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_leaves_records_pictures_and_a_section(smoke, name):
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """Some figures at smoke budget."""
+    return made(tmp_path_factory.mktemp("smoke") / "out", SOME)
+
+
+@pytest.fixture(scope="module")
+def all_smoke(tmp_path_factory):
+    """All figures at smoke budget."""
+    return made(tmp_path_factory.mktemp("all") / "out", figures_with("smoke"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in FIGURES if FIGURES[name] not in SOME])
+def test_every_other_figure_leaves_records_pictures_and_a_section(all_smoke, name):
+    check_figure(all_smoke, name)
+
+
+@pytest.mark.parametrize("name", [figure.name for figure in SOME])
+def test_a_figure_leaves_records_pictures_and_a_section(smoke, name):
+    check_figure(smoke, name)
+
+
+def check_figure(smoke, name):
     folder = ResultsFolder(smoke)
     figure = FIGURES[name]
     records = folder.records(figure, "smoke")
@@ -144,7 +165,7 @@ def test_again_nothing_is_run_and_every_file_is_the_same(smoke, tmp_path):
 
 def test_smoke_runs_do_not_mix_with_results(smoke, tmp_path):
     (tmp_path / "measured").mkdir()
-    shutil.copyfile(smoke / "measured" / "tps-smoke.csv", tmp_path / "measured" / "tps-quick.csv")
+    shutil.copyfile(smoke / "measured" / "pps-smoke.csv", tmp_path / "measured" / "tps-quick.csv")
     for budget, out in (("smoke", tmp_path), ("quick", smoke)):
         done = ga3c_tf("reproduce", "--figure", "tps", "--budget", budget, "--out", out)
         assert (
@@ -299,25 +320,122 @@ def test_runs_of_another_command_come_last_and_are_waited_for(tmp_path, monkeypa
     assert ended == {"first": [True] * 6, "second": [True] * 6}
 
 
-def test_a_killed_training_is_resumed_next_time(tmp_path, monkeypatch):
-    spec = tiny(1)
-    calls = []
+CHECKPOINT = "checkpoints/000000000100"
 
-    def call(words, log, watch=quiet):
-        calls.append(words[0])
-        (tmp_path / "runs" / spec.id / "checkpoints" / "000000000000").mkdir(parents=True, exist_ok=True)
-        if len(calls) == 1:
-            raise execute.ChildEnded(INTERRUPTED, "train: ended by SIGKILL")
-        return "{}"
 
-    monkeypatch.setattr(execute, "_call", call)
+class Calls(list):
+    """Stands in for `_call`: notes the commands, and ends the first of them as `error` says.
+
+    Before, the first command leaves these files and folders in the run folder.
+    """
+
+    def __init__(self, runs):
+        super().__init__()
+        self.runs = runs
+        self.error = None
+        self.leaves = ("config.json", "episodes.csv")
+        self.printed = "{}"
+
+    def __call__(self, words, log, watch=quiet):
+        self.append(words[0])
+        if len(self) == 1 and self.error:
+            for name in self.leaves:
+                path = self.runs / log.stem / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.mkdir() if name == CHECKPOINT else path.write_text("left by\nthe first\n")
+            raise self.error
+        return self.printed
+
+    def execute(self, **options):
+        return execute.execute_run(tiny(1), self.runs, **options)
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    calls = Calls(tmp_path / "runs")
+    monkeypatch.setattr(execute, "_call", calls)
+    monkeypatch.setattr(execute, "curve_of", lambda folder, episodes: {})
     monkeypatch.setattr(execute, "write_curve", lambda folder, curve: None)
-    run = execute.execute_run(spec, tmp_path / "runs")
-    assert run.status_text == "interrupted: train: ended by SIGKILL"
-    assert execute.execute_run(spec, tmp_path / "runs").status_text == FINISHED
-    assert execute.execute_run(spec, tmp_path / "runs").finished and calls == ["train", "resume"]
-    execute.execute_run(spec, tmp_path / "runs", force=True)
-    assert calls == ["train", "resume", "train"]
+    return calls
+
+
+def test_a_killed_training_is_resumed_next_time(calls):
+    calls.error = execute.ChildEnded(INTERRUPTED, "train: ended by SIGKILL")
+    calls.leaves = (CHECKPOINT,)
+    assert calls.execute().status_text == "interrupted: train: ended by SIGKILL"
+    assert calls.execute().finished and calls.execute().finished and calls == ["train", "resume"]
+    assert calls.execute(force=True).finished and calls == ["train", "resume", "train"]
+
+
+def test_a_failed_run_goes_on_from_its_checkpoint(calls):
+    """Out of memory in hour 23, say."""
+    calls.error = execute.ChildEnded(FAILED, "train: exit code 1")
+    calls.leaves = (CHECKPOINT, "config.json", "episodes.csv")
+    said = []
+    assert calls.execute().status_text == "failed: train: exit code 1"
+    run = calls.execute(say=said.append)
+    assert run.finished and calls == ["train", "resume"] and not said
+    assert (run.path / CHECKPOINT).is_dir() and (run.path / "episodes.csv").exists()
+
+
+def test_a_failed_run_without_a_checkpoint_is_kept_aside_and_begun_anew(calls):
+    calls.error = execute.ChildEnded(FAILED, "train: exit code 1")
+    said = []
+    assert calls.execute().status_text == "failed: train: exit code 1"
+    run = calls.execute(say=said.append)
+    assert run.finished and calls == ["train", "train"] and not (run.path / "episodes.csv").exists()
+    [aside] = calls.runs.glob(f"{run.spec.id}.failed-*")
+    assert (aside / "episodes.csv").exists() and RecordedRun.of(run.spec, calls.runs).finished
+    assert json.loads((aside / "run.json").read_text())["status"] == FAILED
+    [line] = said
+    assert "failed before its first checkpoint" in line and str(aside) in line
+
+
+def test_a_run_that_diverged_is_a_result_and_is_not_tried_again(calls):
+    calls.error = execute.ChildEnded(FAILED, "train: whatever it says", outcomes.DIVERGED)
+    calls.leaves = (CHECKPOINT, "config.json")
+    assert calls.execute().diverged and calls.execute().diverged and calls == ["train"]
+    assert calls.execute(force=True).finished and calls == ["train", "train"]
+
+
+def test_a_damaged_result_is_repaired_by_force(calls):
+    folder = calls.runs / tiny(1).id
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{")
+    assert calls.execute(force=True).finished
+
+
+def test_without_a_checkpoint_it_begins_anew(calls):
+    folder = calls.runs / tiny(1).id
+    folder.mkdir(parents=True)
+    (folder / "metrics.csv").write_text("half a")
+    assert calls.execute().finished and calls == ["train"] and not (folder / "metrics.csv").exists()
+
+
+def test_a_command_whose_output_was_lost_is_asked_again(calls):
+    """The disk was full when it printed its summary."""
+    calls.printed = ""
+    lost = "interrupted: what it printed could not be written: is the disk full?"
+    assert calls.execute().status_text == lost
+
+
+def test_a_run_folder_is_never_half_removed(calls, monkeypatch):
+    """A kill in the middle of the removal leaves nothing that looks like a run."""
+    folder = calls.runs / tiny(1).id
+    (folder / CHECKPOINT).mkdir(parents=True)
+    removed = []
+
+    def killed(path, **options):
+        removed.append(Path(path))
+        if removed[-1].exists():
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(shutil, "rmtree", killed)
+        calls.execute(force=True)
+    assert not folder.exists() and folder not in removed
+    assert calls.execute(force=True).finished and calls.execute(force=True).finished
+    assert [path.name for path in calls.runs.iterdir()] == [folder.name]
 
 
 def test_a_dry_run_names_what_would_be_done_with_each_run(tmp_path):
@@ -335,26 +453,6 @@ def test_a_dry_run_names_what_would_be_done_with_each_run(tmp_path):
     assert lines[1].startswith("ga3c-tf train ") and new.id in lines[1] and len(lines) == 25 - 2
     forced = command.commands(plan, tmp_path, force=True)
     assert len(forced) == 25 and all(line.startswith("ga3c-tf train ") for line in forced)
-
-
-def test_a_damaged_result_is_repaired_by_force(tmp_path, monkeypatch):
-    spec = tiny(1)
-    folder = tmp_path / "runs" / spec.id
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text("{")
-    monkeypatch.setattr(execute, "_call", lambda words, log, watch=quiet: "{}")
-    assert execute.execute_run(spec, tmp_path / "runs", force=True).finished
-
-
-def test_without_a_checkpoint_it_begins_anew(tmp_path, monkeypatch):
-    spec = tiny(1)
-    calls = []
-    folder = tmp_path / "runs" / spec.id
-    folder.mkdir(parents=True)
-    (folder / "metrics.csv").write_text("half a")
-    monkeypatch.setattr(execute, "_call", lambda words, log, watch=quiet: calls.append(words[0]) or "{}")
-    assert execute.execute_run(spec, tmp_path / "runs").finished
-    assert calls == ["train"] and not (folder / "metrics.csv").exists()
 
 
 def test_a_training_that_was_over_is_not_an_error(smoke, tmp_path):
@@ -414,83 +512,6 @@ def test_the_exit_code_is_1_where_a_run_has_no_result(tmp_path, monkeypatch, cap
     assert capsys.readouterr().err.splitlines() == [f"ga3c-tf: {runs[-1].spec.id}: {text}" for text in said]
 
 
-class Calls(list):
-    """Stands in for `_call`: notes the commands, and fails in the first of them.
-
-    Args:
-        folder: the run folder.
-        reason: why the first command fails.
-        ended: what it says has ended it, of `ga3c_tf.runs.outcomes`.
-        leaves: files and folders that the first command leaves in the run folder.
-    """
-
-    def __init__(self, folder, reason, leaves=(), ended=""):
-        super().__init__()
-        self._folder = folder
-        self._reason = reason
-        self._leaves = leaves
-        self._ended = ended
-
-    def __call__(self, words, log, watch=quiet):
-        self.append(words[0])
-        if len(self) > 1:
-            return "{}"
-        for name in self._leaves:
-            path = self._folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.suffix:
-                path.write_text("left by\nthe first try\n")
-            else:
-                path.mkdir()
-        raise execute.ChildEnded(FAILED, self._reason, self._ended)
-
-
-def carried_out_twice(tmp_path, monkeypatch, reason, leaves, ended=""):
-    """What a run that fails the first time comes to the second time: it, the commands, and what was said."""
-    spec = tiny(1)
-    said = []
-    calls = Calls(tmp_path / "runs" / spec.id, reason, leaves, ended)
-    monkeypatch.setattr(execute, "_call", calls)
-    monkeypatch.setattr(execute, "curve_of", lambda folder, episodes: {})
-    monkeypatch.setattr(execute, "write_curve", lambda folder, curve: None)
-    assert execute.execute_run(spec, tmp_path / "runs").status_text == f"failed: {reason}"
-    return execute.execute_run(spec, tmp_path / "runs", say=said.append), calls, said
-
-
-CHECKPOINT = "checkpoints/000000000100"
-
-
-def test_a_failed_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    """Out of memory in hour 23, say."""
-    left = ["config.json", "episodes.csv", CHECKPOINT]
-    run, calls, said = carried_out_twice(tmp_path, monkeypatch, "train: exit code 1", left)
-    assert run.finished and calls == ["train", "resume"] and not said
-    assert (run.path / CHECKPOINT).is_dir() and (run.path / "episodes.csv").exists()
-
-
-def test_a_failed_run_without_a_checkpoint_is_kept_aside_and_begun_anew(tmp_path, monkeypatch):
-    left = ["config.json", "episodes.csv"]
-    run, calls, said = carried_out_twice(tmp_path, monkeypatch, "train: exit code 1", left)
-    assert run.finished and calls == ["train", "train"] and not (run.path / "episodes.csv").exists()
-    [aside] = (tmp_path / "runs").glob(f"{run.spec.id}.failed-*")
-    assert (aside / "episodes.csv").exists() and json.loads((aside / "run.json").read_text())[
-        "status"
-    ] == FAILED
-    [line] = said
-    assert "failed before its first checkpoint" in line and str(aside) in line
-
-
-def test_a_run_that_diverged_is_a_result_and_is_not_tried_again(tmp_path, monkeypatch):
-    run, calls, _ = carried_out_twice(
-        tmp_path, monkeypatch, "train: whatever it says", ["config.json", CHECKPOINT], outcomes.DIVERGED
-    )
-    assert run.diverged and calls == ["train"]
-    assert execute.execute_run(run.spec, tmp_path / "runs", force=True).finished and calls == [
-        "train",
-        "train",
-    ]
-
-
 def test_a_training_that_diverges_is_recorded_as_such(tmp_path):
     spec = tiny(1, steps=3000, num_agents=4, learning_rate=1e38)
     with children_of(execute):
@@ -517,31 +538,6 @@ def test_a_training_that_diverges_is_recorded_as_such(tmp_path):
 def test_what_ended_a_command_is_what_its_json_says(code, printed, status, reason, ended):
     error = execute._error_of("train", code, printed)
     assert (error.status, str(error), error.ended) == (status, reason, ended)
-
-
-def test_a_run_folder_is_never_half_removed(tmp_path, monkeypatch):
-    """A kill in the middle of the removal leaves nothing that looks like a run."""
-    spec = tiny(1)
-    folder = tmp_path / "runs" / spec.id
-    (folder / "checkpoints" / "000000000000").mkdir(parents=True)
-    (folder / "config.json").write_text("{}")
-    remove = shutil.rmtree
-    removed = []
-
-    def killed(path, **options):
-        removed.append(Path(path))
-        if removed[-1].exists():
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(shutil, "rmtree", killed)
-    with pytest.raises(KeyboardInterrupt):
-        execute.execute_run(spec, tmp_path / "runs", force=True)
-    assert not folder.exists() and folder not in removed
-    monkeypatch.setattr(shutil, "rmtree", remove)
-    monkeypatch.setattr(execute, "_call", lambda words, log, watch=quiet: "{}")
-    assert execute.execute_run(spec, tmp_path / "runs", force=True).finished
-    assert execute.execute_run(spec, tmp_path / "runs", force=True).finished
-    assert [path.name for path in (tmp_path / "runs").iterdir()] == [spec.id]
 
 
 @pytest.mark.parametrize("name", ["run.json", "curve.csv"])
@@ -572,13 +568,6 @@ def test_a_result_that_cannot_be_written_ends_neither_the_rest_nor_the_run(tmp_p
     assert all(run.finished for run in LocalExecutor(said.append).execute(specs, runs, False))
 
 
-def test_a_command_whose_output_was_lost_is_asked_again(tmp_path, monkeypatch):
-    """The disk was full when it printed its summary."""
-    monkeypatch.setattr(execute, "_call", lambda words, log, watch=quiet: "")
-    run = execute.execute_run(tiny(1), tmp_path / "runs")
-    assert run.status_text == "interrupted: what it printed could not be written: is the disk full?"
-
-
 def test_a_damaged_result_is_refused_by_name(tmp_path):
     spec = tiny(1)
     (tmp_path / spec.id).mkdir()
@@ -591,54 +580,39 @@ def test_a_damaged_result_is_refused_by_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("command", "words"),
     [
-        (["reproduce"], "name one --figure, or give --all; --list names the figures"),
-        (["reproduce", "--figure", "pps", "--all"], "name one --figure, or give --all"),
+        ("reproduce", "name one --figure, or give --all; --list names the figures"),
+        ("reproduce --figure pps --all", "name one --figure, or give --all"),
         (
-            ["reproduce", "--all", "--budget", "tuned", "--network", "mine:wide", "--dry-run"],
+            "reproduce --all --budget tuned --network mine:wide --dry-run",
             "the module 'mine' cannot be imported",
         ),
-        (
-            [
-                "reproduce",
-                "--all",
-                "--budget",
-                "tuned",
-                "--games",
-                "minatar_asterix",
-                "--network",
-                "json:loads",
-            ],  # the initialization is another's
+        (  # the initialization is another's
+            "reproduce --all --budget tuned --games minatar_asterix --network json:loads",
             "no figure at the tuned budget goes with these games",
         ),
-        (["reproduce", "--figure", "score"], "unknown figure 'score'; close: scores"),
-        (["reproduce", "--figure", "pps", "--games", "pongg"], "unknown game 'pongg'; close: pong"),
-        (["reproduce", "--figure", "pps", "--seeds", "0"], "0 is not in the range"),
-        (["reproduce", "--figure", "tps", "--games", "Pole-v7"], "unknown environment 'Pole-v7'"),
-        (["reproduce", "--figure", "tps", "--loss", "mine:huber"], "the module 'mine' cannot be imported"),
+        ("reproduce --figure score", "unknown figure 'score'; close: scores"),
+        ("reproduce --figure pps --games pongg", "unknown game 'pongg'; close: pong"),
+        ("reproduce --figure pps --seeds 0", "0 is not in the range"),
+        ("reproduce --figure tps --games Pole-v7", "unknown environment 'Pole-v7'"),
+        ("reproduce --figure tps --loss mine:huber", "the module 'mine' cannot be imported"),
         (
-            ["reproduce", "--figure", "scores", "--budget", "smoke", "--loss", "huber"],
+            "reproduce --figure scores --loss huber",
             "unknown loss 'huber'; it must be paper or 'module:function'",
         ),
+        ("reproduce --all --dry-run --network smal", "unknown network 'smal'; it must be small, large, "),
+        ("reproduce --figure pps --network large-1", "compares settings of --network; it does not go"),
         (
-            ["reproduce", "--all", "--dry-run", "--network", "smal"],
-            "unknown network 'smal'; it must be small, large, ",
-        ),
-        (
-            ["reproduce", "--figure", "pps", "--network", "large-1"],
-            "compares settings of --network; it does not go",
-        ),
-        (
-            ["reproduce", "--figure", "pps", "--budget", "tiny"],
+            "reproduce --figure pps --budget tiny",
             "'tiny' is not one of 'smoke', 'quick', 'gpu', 'tuned', 'paper'",
         ),
-        (["report", "--out", "nowhere"], "nowhere is no results folder"),
-        (["report", "--out", "nowhere", "--check"], "nowhere is no results folder"),
+        ("report --out nowhere", "nowhere is no results folder"),
+        ("report --out nowhere --check", "nowhere is no results folder"),
     ],
 )
-def test_bad_input_is_one_line_with_exit_code_2_and_writes_nothing(tmp_path, arguments, words):
-    done = ga3c_tf(*arguments, cwd=tmp_path)
+def test_bad_input_is_one_line_with_exit_code_2_and_writes_nothing(tmp_path, command, words):
+    done = ga3c_tf(*command.split(), cwd=tmp_path)
     assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 

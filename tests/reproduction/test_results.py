@@ -1,6 +1,7 @@
-"""The committed results: readable, complete, and the page is what the records say."""
+"""The committed results: readable, complete, and pages, docs and cards are what the records say."""
 
 import functools
+import hashlib
 import importlib.metadata
 import json
 import re
@@ -10,19 +11,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from ga3c_tf.config import Config
 from ga3c_tf.reproduce.figures.figure import read_paper
 from ga3c_tf.reproduce.figures.learning import environments
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.figures.throughput import pps, utilization
 from ga3c_tf.reproduce.measures.records import NOT_RUN, read_records
 from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.results.history import named
-from ga3c_tf.reproduce.runs.archive import archived, archived_ids
-from ga3c_tf.reproduce.runs.run import RecordedRun, read_run
+from ga3c_tf.reproduce.runs.archive import archived, archived_ids, read_run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec
+from ga3c_tf.trained.publishing.card import without_places
 from ga3c_tf.trained.weights import FILE, MOST_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,8 +163,9 @@ def test_every_commit_that_a_run_names_is_there_and_was_clean():
 def test_every_commit_of_rules_is_there_and_of_that_date():
     if git("rev-parse", "--is-shallow-repository") != "false\n":
         pytest.skip("not a whole git history")
-    for rule in set(RESULTS.history.rules.values()):
-        assert git("show", "-s", "--format=%cI", rule.commit).strip() == rule.date
+    rules = {(rule["commit"], rule["date"]) for rule in RESULTS.history.rules.values()}
+    for commit, date in rules:
+        assert git("show", "-s", "--format=%cI", commit).strip() == date
 
 
 def test_the_history_names_figures_and_claims_that_there_are():
@@ -177,24 +180,12 @@ def test_the_history_names_figures_and_claims_that_there_are():
     }
     for change in history.changes:
         claim = claims[change.figure, change.key]
-        assert change.is_about(change.figure, claim)
+        assert claim.game in ("", change.game)
         assert change.earlier.split(":")[0] != claim.finding.kind
     reviewed = {(name, key): reason for name, keys in history.reviews.items() for key, reason in keys.items()}
     assert {key: claims[key].finding.verdict for key in reviewed} == {
         key: f"observation: {reason}" for key, reason in reviewed.items()
     }
-
-
-@pytest.fixture
-def svg_only(monkeypatch):
-    """Pictures are saved as .svg only, because their .png is not committed and takes as long again."""
-    save = Figure.savefig
-
-    def save_svg(figure, file, **options):
-        if str(file).endswith(".svg"):
-            save(figure, file, **options)
-
-    monkeypatch.setattr(Figure, "savefig", save_svg)
 
 
 @pytest.mark.skipif(
@@ -239,3 +230,120 @@ def test_the_differences_are_numbered_without_a_gap():
     text = (RESULTS.path / "DIFFERENCES.md").read_text()
     numbers = re.findall(r"^## (D\d+)\*?: ", text, re.MULTILINE)
     assert numbers == [f"D{number}" for number in range(1, len(numbers) + 1)] and len(numbers) > 10
+
+
+CARDS = sorted((RESULTS.path / "weights").glob("*/README.md"))
+RUN_FOLDER = re.compile(r"from the run folder (\S+)\.$", re.MULTILINE)
+
+
+def recorded(card):
+    """Return the record of the run that the weights come from, by file; {} where there is none."""
+    [name] = RUN_FOLDER.findall(card.read_text())
+    return archived(RESULTS.path / "runs" / name)
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.parent.name)
+def test_the_card_is_about_the_files_beside_it(card):
+    text = card.read_text()
+    score = json.loads((card.parent / "score.json").read_text())
+    assert np.mean(score["scores"]) == pytest.approx(score["mean"])
+    assert len(score["scores"]) == score["episodes"]
+    assert f"Mean raw score **{score['mean']:.2f}**" in text
+    assert hashlib.sha256((card.parent / "weights.npz").read_bytes()).hexdigest() in text
+    steps = (card.parent / "curve.csv").read_text().splitlines()[-1].split(",")[1]
+    assert f"at {int(steps):,} agent steps" in text
+
+
+@pytest.mark.parametrize("card", list(filter(recorded, CARDS)), ids=lambda card: card.parent.name)
+def test_score_and_curve_are_those_of_the_recorded_run(card):
+    run = recorded(card)
+    score = json.loads((card.parent / "score.json").read_text())
+    assert score["scores"] == json.loads(run["run.json"])["evaluation"]["scores"]
+    assert (card.parent / "curve.csv").read_bytes() == run["curve.csv"]
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.parent.name)
+def test_a_card_has_no_paths_of_a_machine_and_shows_its_pictures_first(card):
+    text = card.read_text()
+    assert re.findall(r"(?<![\w./-])/(?:root|home|work|tmp)\b", text) == []
+    assert text.index("![The first seconds") < text.index("![Score against time") < text.index("SHA-256")
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("ga3c-tf publish /root/runs/pong results/weights/pong", "ga3c-tf publish pong results/weights/pong"),
+        ("ga3c-tf publish '/root/my runs/pong' out", "ga3c-tf publish pong out"),
+        (
+            "train ALE/Pong-v5 --run-dir=/tmp/a/b --loss mine:huber",
+            "train ALE/Pong-v5 --run-dir=b --loss mine:huber",
+        ),
+    ],
+)
+def test_a_command_on_a_card_has_the_names_of_files_only(command, shown):
+    assert without_places(command) == shown
+
+
+def test_the_page_of_all_weights_names_and_shows_each():
+    text = (RESULTS.path / "weights" / "README.md").read_text()
+    for name in (card.parent.name for card in CARDS):
+        assert f"[![{name}]({name}/episode.gif)]({name})" in text and f"[{name}]({name})" in text
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.parent.name)
+def test_an_agent_below_the_random_policy_is_said_to_be(card):
+    score = json.loads((card.parent / "score.json").read_text())
+    below = score["mean"] <= score["random_policy"]
+    assert ("**This agent is worse than the random policy.**" in card.read_text()) == below
+
+
+def test_all_but_pong_are_on_record():
+    assert [card.parent.name for card in CARDS if not recorded(card)] == ["pong"]
+
+
+STARTED_S = 11.0
+"""When all runs are training."""
+
+
+@pytest.fixture(scope="module")
+def text():
+    return " ".join((ROOT / "docs" / "performance.md").read_text().split())
+
+
+def table(name):
+    return FIGURES[name].table(RESULTS.results(FIGURES[name], "gpu"))
+
+
+def speed(run):
+    """Return the agent steps per second without the start of the run."""
+    rows = run.metrics["time_s"] >= STARTED_S
+    steps, times = (run.metrics[name][rows] for name in ("agent_steps", "time_s"))
+    return (steps[-1] - steps[0]) / (times[-1] - times[0])
+
+
+def test_ratios_without_the_start_are_those_of_the_docs(text):
+    ratios = []
+    for _, part in table("pps").parts("network"):
+        ga3c, a3c = (part.select(system=system).runs for system in ("GA3C", "A3C"))
+        pairs = zip(ga3c, a3c, strict=True)
+        ratios.append(f"{np.mean([speed(run) / speed(other) for run, other in pairs]):.2f}")
+    assert (
+        f"Counted from {STARTED_S:.0f} s on, the ratios are {', '.join(ratios[:-1])} and {ratios[-1]}."
+        in text
+    )
+
+
+def test_some_runs_make_their_first_update_while_they_are_measured(text):
+    runs = table("pps").select(system="GA3C").runs
+    warm_up_s = pps.WARM_UP_SHARES[pps.MINUTES["gpu"]] * 60 * pps.MINUTES["gpu"]
+    late = [run for run in runs if run.metrics["updates"][run.metrics["time_s"] >= warm_up_s][0] == 0]
+    assert f"In {len(late)} of the {len(runs)} runs of GA3C, the first update" in text
+
+
+def test_the_shares_of_busy_time_are_those_of_the_docs(text):
+    gpu, cpu = (
+        100 * table("utilization").series(name, ["network"]) for name in (utilization.GPU, utilization.CPU)
+    )
+    small, large = gpu.iloc[0], gpu.iloc[-1]
+    assert f"{small:.0f} % of the time with the small network and {large:.0f} % with the largest" in text
+    assert f"and the cores for {cpu.min():.0f} to {cpu.max():.0f} %" in text

@@ -52,7 +52,7 @@ def test_the_summary_names_the_game_of_a_finding_where_there_are_several(folder)
     assert {claim.text.split(":")[0] for claim in chapter.claims} == {"minatar_breakout", "cartpole"}
 
 
-def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
+def test_a_method_of_the_users_own_stands_beside_the_papers(folder, svg_only):
     """Better in one setting, level in the others; what was run by it alone is its own section's."""
     huber = {"loss": "mine:huber"}
     for seed in (1, 2, 3):
@@ -66,7 +66,7 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     folder.add_method(huber, print)
     folder.add_method(huber, print)
     assert folder.methods() == [huber]
-    folder.update(FIGURES["speed"], "quick", (), 3, print)
+    made(folder, "speed", seeds=3)
     folder.draw(FIGURES["speed"], "quick", print)
     methods = {record.method for record in folder.records(FIGURES["speed"], "quick")}
     assert methods == {"GA3C", "GA3C with loss mine:huber"}
@@ -89,7 +89,7 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     )
 
 
-def test_another_algorithm_stands_beside_the_papers_without_a3c(folder):
+def test_another_algorithm_stands_beside_the_papers_without_a3c(folder, svg_only):
     figure = FIGURES["environments"]
     pqn = {"algorithm": "pqn"}
     for seed in (1, 2, 3):
@@ -98,7 +98,7 @@ def test_another_algorithm_stands_beside_the_papers_without_a3c(folder):
         for spec in figure.changed_specs("quick", pqn, 1, ["minatar_breakout"], seed):
             invent(folder.runs, spec, scores=(0.0, 30.0 + seed))
     folder.add_method(pqn, print)
-    folder.update(figure, "quick", ("minatar_breakout",), 3, print)
+    made(folder, "environments", ["minatar_breakout"], seeds=3)
     folder.draw(figure, "quick", print)
     methods = {record.method for record in folder.records(figure, "quick")}
     assert methods == {"GA3C", "A3C", "A2C", "GA3C with algorithm pqn", "A2C with algorithm pqn"}
@@ -120,7 +120,7 @@ def test_methods_are_not_compared_over_equal_time_on_several_machines(folder):
                 sessions=[{**SESSION, "cpu": "faster"}],
             )
     folder.add_method(huber, print)
-    folder.update(FIGURES["speed"], "quick", (), 3, print)
+    made(folder, "speed", seeds=3)
     paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
     rows = [line for line in comparison.section(FIGURES["speed"], paper, own) if line.startswith("| minatar")]
     assert len(rows) == 4 and all(f"| undecided: {SEVERAL_MACHINES} |" in row for row in rows)
@@ -135,7 +135,7 @@ def test_a_method_of_the_users_own_is_not_compared_with_added_seeds(folder):
     folder.add_method(huber, print)
 
     def compared():
-        folder.update(FIGURES["speed"], "quick", (), 0, print)
+        made(folder, "speed")
         paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
         return len(paper.runs), comparison.section(FIGURES["speed"], paper, own)
 
@@ -155,7 +155,7 @@ def test_pairs_between_which_the_machine_changed_its_speed_are_left_out(folder):
                 folder.runs, spec.changed(huber), scores=(0.0, 30.5 + 1.1 * seed), calibrations=calibrations
             )
     folder.add_method(huber, print)
-    folder.update(FIGURES["speed"], "quick", (), 3, print)
+    made(folder, "speed", seeds=3)
     paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
     rows = [line for line in comparison.section(FIGURES["speed"], paper, own) if line.startswith("| minatar")]
     assert len(rows) == 4 and all(f"| {HOLDS} |" in row for row in rows)
@@ -195,7 +195,7 @@ def test_a_method_that_does_not_reach_the_score_is_slower_than_the_papers(
             invent(folder.runs, spec, scores=(0.0, 290.0 + seed))
             invent(folder.runs, spec.changed(huber), scores=(0.0, 150.0 / share if share else 100.0 + seed))
     folder.add_method(huber, print)
-    folder.update(FIGURES["wall-clock"], "quick", ("cartpole",), 3, print)
+    made(folder, "wall-clock", ("cartpole",), seeds=3)
     paper, own = (folder.results(FIGURES["wall-clock"], "quick", changes=changes) for changes in ({}, huber))
     rows = [
         line
@@ -215,7 +215,7 @@ def test_a_method_is_not_judged_before_all_its_runs_have_ended(folder):
     for spec in speed.specs("quick", "minatar_breakout", 1):
         invent(folder.runs, spec.changed(huber))
     folder.add_method(huber, print)
-    folder.update(FIGURES["speed"], "quick", (), 0, print)
+    made(folder, "speed")
     paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
     assert len(own.runs) == 12 and sum(run.finished for run in own.runs) == 4 and not own.ended
     rows = [line for line in comparison.section(FIGURES["speed"], paper, own) if line.startswith("| minatar")]
@@ -232,7 +232,7 @@ def test_all_seeds_of_a_setting_are_compared_with_a_method_of_the_users_own(fold
             training = {"time_s": 60.0, "agent_steps": 4000}
             invent(folder.runs, each, training=training, evaluation=played(score + seed))
     folder.add_method(huber, print)
-    folder.update(FIGURES["scores"], "quick", ("pong",), 3, print)
+    made(folder, "scores", ("pong",), seeds=3)
     paper, own = (folder.results(FIGURES["scores"], "quick", changes=changes) for changes in ({}, huber))
     [row] = [line for line in comparison.section(FIGURES["scores"], paper, own) if "(3 seeds)" in line]
     assert row.count("(3 seeds)") == 2 and f"| {HOLDS} |" in row
@@ -280,7 +280,7 @@ def test_records_and_pictures_that_do_not_fit_on_the_disk_are_named(folder, file
     (folder.path / file).parent.mkdir()
     (folder.path / file).symlink_to("/dev/full")
     with pytest.raises(UserError) as error:
-        folder.update(figure, "quick", (), 0, quiet)
+        folder.update(figure, "quick", figure.all_specs("quick"), quiet)
         folder.draw(figure, "quick", quiet)
     assert (
         str(error.value) == f"cannot write {folder.path / file.removesuffix('.new')}: No space left on device"

@@ -5,10 +5,9 @@ import pytest
 from invented_runs import SESSION, invent, write_table
 
 from ga3c_tf.host.calibration import Calibration
-from ga3c_tf.reproduce.figures.learning import wall_clock
 from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.runs import execute
-from ga3c_tf.reproduce.runs.run import RecordedRun, made_together
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs.curve import curve_of, write_curve
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS
@@ -159,25 +158,6 @@ def test_the_calibration_after_a_run_serves_as_the_one_before_the_next(tmp_path,
     assert speeds(4) == [5.0]
     monkeypatch.setattr(execute, "calibrate", lambda: Calibration(float(next(taken)), 2.0, 3.0))
     assert speeds(5) == [6.0, 7.0]  # the one that failed is not reused
-
-
-def test_runs_that_shared_the_machine_are_noticed(folder):
-    """Each takes a minute."""
-    specs = [spec for seed in (1, 2, 3) for spec in wall_clock.specs("smoke", "cartpole", seed)]
-    training = {"time_s": 60.0, "agent_steps": 4000}
-    starts = ("10:00:00", "10:01:05", "10:02:10")
-    runs = [
-        invent(
-            folder.runs,
-            spec,
-            sessions=({**SESSION, "started": f"2026-11-22T{start}+0000"},),
-            training=training,
-        )
-        for spec, start in zip(specs, starts, strict=False)
-    ]
-    assert not made_together(runs)
-    late = {**SESSION, "started": "2026-11-22T10:01:30+0000"}
-    assert made_together([*runs, invent(folder.runs, specs[3], sessions=(late,), training=training)])
 
 
 @pytest.mark.parametrize(
