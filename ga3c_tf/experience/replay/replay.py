@@ -69,7 +69,7 @@ class Replay:
     def due(self) -> Batch | None:
         """Return a batch if one is due, else None."""
         size = self._config.replay_batch
-        if not (self._memory.can_sample and self._intensity.is_due(size)):
+        if not (self._intensity.is_due(size) and self._memory.can_sample):
             return None
         self._intensity.trained += size
         with self._lock:
