@@ -11,6 +11,10 @@ class BudgetReached(UserError):
     """Raised when a run to be resumed has already reached its budget or target score."""
 
 
+class DeviceStopped(RuntimeError):
+    """One of several devices did not answer in time. The message is one line."""
+
+
 class Diverged(FloatingPointError):
     """Raised when the training has diverged: too many updates were skipped, or a weight is not finite.
 

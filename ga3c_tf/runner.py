@@ -229,7 +229,7 @@ def _training(
     if spec.is_screen:
         enable_onednn()
 
-    from ga3c_tf.model.device import configure_device, gpu_names, make_deterministic
+    from ga3c_tf.model.device import configure_device, configure_devices, gpu_names, make_deterministic
     from ga3c_tf.model.tensorflow import ONEDNN
     from ga3c_tf.systems.training import Training
 
@@ -245,13 +245,16 @@ def _training(
     _check_open_files(system.num_processes(config))
     # With several epochs, agents wait while a batch is trained on, and an update may use their cores.
     threads = usable_cores() if config.epochs > 1 else None
-    device = configure_device(system.device or config.device, threads)
+    if config.devices is None:
+        device = configure_device(system.device or config.device, threads)
+    else:
+        device = configure_devices(config.devices, threads)
     make: Callable[..., System] = system
     if ray:
         make = functools.partial(make, ray=ray)
     training = Training(make, config, spec, run, device, warn)
     hardware = {
-        "device": device,
+        "device": ",".join(config.device_names) or device,
         "gpus": gpu_names(),
         "onednn": ONEDNN,
         "dtype_policy": training.session.model.dtype_policy,

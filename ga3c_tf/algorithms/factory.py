@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
 from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.actor_critic.replicas.asynchronous import AsynchronousReplicas
+from ga3c_tf.algorithms.actor_critic.replicas.replica import PlainReplica, Replica
+from ga3c_tf.algorithms.actor_critic.replicas.synchronous import SynchronousReplicas
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.declaration import ALGORITHM_MODELS
@@ -37,6 +40,8 @@ def new_model(
     Raises:
         UserError: the network cannot be built or does not fit the states, or the loss fails.
     """
+    if len(config.device_names) > 1:
+        return new_replicas(config, spec, seed, say)
     module, _, name = ALGORITHM_MODELS[config.algorithm].partition(":")
     kind = getattr(importlib.import_module(module), name)
     if store is None and _is_compiled(config, device):
@@ -47,6 +52,15 @@ def new_model(
     return kind(
         config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device, store=store
     )
+
+
+def new_replicas(
+    config: Config, spec: EnvironmentSpec, seed: int, say: Callable[[str], None]
+) -> SynchronousReplicas | AsynchronousReplicas:
+    """Return a model on all devices of the settings; arguments and errors as for `new_model`."""
+    replicas: list[Replica] = [PlainReplica(config, spec, seed, device) for device in config.device_names]
+    kind = SynchronousReplicas if config.sync == "mean" else AsynchronousReplicas
+    return kind(config, replicas)
 
 
 def _is_compiled(config: Config, device: str | None) -> bool:

@@ -31,8 +31,9 @@ class NetworkModel(ABC):
     states: tf.TensorSpec
     _store: WeightStore
 
-    def __init__(self):
-        with tf.device("/CPU:0"):  # where the kernel that counts updates (ResourceCountUpTo) runs
+    def __init__(self, device: str | None = None):
+        # The kernel that counts updates (ResourceCountUpTo) runs on CPUs only.
+        with tf.device(device if device and "CPU" in device else "/CPU:0"):
             self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import rich_click as click
@@ -10,6 +11,7 @@ from ga3c_tf.cli.options import FiniteRange, setting_options
 from ga3c_tf.cli.terminal import exit_on_signals
 from ga3c_tf.config import Config
 from ga3c_tf.console import warn
+from ga3c_tf.errors import UserError
 from ga3c_tf.files import json_text
 
 BENCH_SETTINGS = (
@@ -21,6 +23,8 @@ BENCH_SETTINGS = (
     "t_max",
     "network",
     "algorithm",
+    "devices",
+    "sync",
 )
 
 
@@ -62,22 +66,33 @@ def bench(env_id: str, device: str, seconds: float, components: bool, as_json: b
     if note:
         warn(f"{note}; now: {in_words(config)}")
     exit_on_signals()
-    measure, report = _benchmark(components)
-    result = measure(config, device.split(","), seconds, warn)
+    measure, report = _benchmark(config, device, components)
+    result = measure(config, seconds=seconds, say=warn)
     print(json_text(result) if as_json else report(result))
 
 
-def _benchmark(components: bool) -> tuple[Callable[..., dict], Callable[[dict], str]]:
-    """Return what measures and what reports: the components that the program adds, or the whole system."""
+def _benchmark(
+    config: Config, device: str, components: bool
+) -> tuple[Callable[..., dict], Callable[[dict], str]]:
+    """Return what measures and what reports: several devices, what the program adds, or the whole system."""
+    if config.devices is not None:
+        if components or device != "auto":
+            raise UserError(
+                "--devices is measured in whole trainings; it goes with neither --device nor --components"
+            )
+        from ga3c_tf.bench.devices import devices_report, run_devices
+
+        return run_devices, devices_report
+    devices = device.split(",")
     if components:
         from ga3c_tf.bench.components import run_components
         from ga3c_tf.bench.components_report import components_report
 
-        return run_components, components_report
+        return functools.partial(run_components, devices=devices), components_report
     from ga3c_tf.bench.report import report
     from ga3c_tf.bench.run import run_bench
 
-    return run_bench, report
+    return functools.partial(run_bench, devices=devices), report
 
 
 @click.command()

@@ -20,7 +20,7 @@ from ga3c_tf.cli.terminal import command_line, signals_to_answer
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.console import OutputClosed, discard_unwritten, say, warn
-from ga3c_tf.errors import BudgetReached, Diverged, UserError
+from ga3c_tf.errors import BudgetReached, DeviceStopped, Diverged, UserError
 from ga3c_tf.files import json_text
 from ga3c_tf.host.signals import ENDING
 from ga3c_tf.plugins import named_code
@@ -145,8 +145,8 @@ def _run(training, run, as_json: bool) -> int:
         _print_ended(outcomes.DIVERGED, as_json)
         warn(f"the training diverged and was stopped, the last checkpoint remains. {error}")
         return 1
-    except NotSaved as error:
-        _print_ended(outcomes.NOT_SAVED, as_json)
+    except (NotSaved, DeviceStopped) as error:
+        _print_ended(outcomes.NOT_SAVED if isinstance(error, NotSaved) else outcomes.FAILED, as_json)
         left = (
             "what was saved before remains"
             if has_checkpoint(run.path)

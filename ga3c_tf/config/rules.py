@@ -6,6 +6,7 @@ A rule that belongs to one setting stands in its declaration. Those of several s
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -56,6 +57,11 @@ RULES = (
         lambda config: (
             f"--system a3c computes on the CPU; it cannot be combined with {_given(config, 'device')}"
         ),
+    ),
+    Rule(
+        ("devices",),
+        lambda config: not re.fullmatch(r"(cpu:[1-9]\d?|gpu:\d+(,gpu:\d+)*)", config.devices or "cpu:1"),
+        lambda config: f"{_given(config, 'devices')} must be like gpu:0,gpu:1 or cpu:4 (at most cpu:99)",
     ),
     Rule(
         ("t_max", "num_agents"),

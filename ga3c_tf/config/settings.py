@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ga3c_tf.config.declaration import ATARI_GAMES, READERS
 from ga3c_tf.config.declared.beyond import BeyondPaperSettings
+from ga3c_tf.config.declared.devices import DeviceSettings
 from ga3c_tf.config.declared.environment import EnvironmentSettings
 from ga3c_tf.config.declared.learning import LearningSettings
 from ga3c_tf.config.declared.replay import ReplaySettings
@@ -29,7 +30,13 @@ SMALLEST_SCREEN = 36
 
 @dataclass(frozen=True)
 class Settings(
-    RunSettings, ReplaySettings, BeyondPaperSettings, LearningSettings, WorkerSettings, EnvironmentSettings
+    RunSettings,
+    ReplaySettings,
+    BeyondPaperSettings,
+    DeviceSettings,
+    LearningSettings,
+    WorkerSettings,
+    EnvironmentSettings,
 ):
     """The settings of one run, unchecked. Section and table numbers refer to the paper (ICLR 2017)."""
 
@@ -44,6 +51,15 @@ class Settings(
             if getattr(self, chooser) not in rule[readers]:
                 return chooser
         return None
+
+    @property
+    def device_names(self) -> list[str]:
+        """TensorFlow's names of `devices`; none without them."""
+        if self.devices is None:
+            return []
+        if self.devices.startswith("cpu:"):
+            return [f"/CPU:{number}" for number in range(int(self.devices[4:]))]
+        return [f"/{device.upper()}" for device in self.devices.split(",")]
 
     @property
     def segments_per_agent(self) -> int:

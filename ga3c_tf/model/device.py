@@ -61,6 +61,37 @@ def configure_device(
     return f"/GPU:{number}"
 
 
+def configure_devices(
+    devices: str, intra_op_threads: int | None = None, inter_op_threads: int | None = None
+) -> str:
+    """Prepare TensorFlow for several devices, as `configure_device` does for one.
+
+    Args:
+        devices: 'cpu:N' for N logical devices of the CPU, or GPUs, such as 'gpu:0,gpu:1'.
+        intra_op_threads, inter_op_threads: as for `configure_device`.
+
+    Returns:
+        TensorFlow's name of the first device.
+
+    Raises:
+        UserError: a GPU does not exist, or TensorFlow has started with fewer logical devices.
+    """
+    threads = (intra_op_threads, inter_op_threads)
+    if not devices.startswith("cpu:"):
+        first, *_ = [configure_device(device, *threads) for device in devices.split(",")]
+        return first
+    count = int(devices.removeprefix("cpu:"))
+    with _before_start():
+        [cpu] = tf.config.list_physical_devices("CPU")
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * count)
+    device = configure_device("cpu", *threads)
+    if len(tf.config.list_logical_devices("CPU")) < count:
+        raise UserError(
+            f"devices is {devices!r}, but TensorFlow has started with fewer in this process; start another"
+        )
+    return device
+
+
 def resolve_dtype_policy(policy: str, device: str | None) -> str:
     """Return Keras's name of the dtype policy for a value of `Config.dtype_policy` on a device.
 

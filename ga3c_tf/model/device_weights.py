@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ga3c_tf.config import Config
 from ga3c_tf.model.adam import Adam
@@ -21,9 +21,18 @@ class DeviceWeights:
         network: computes the gradients of the variables that are trained.
         version: scalar int64 variable that counts the updates.
         device: TensorFlow device of the variables; None leaves the choice to TensorFlow.
+        clip: changes the gradients of one optimizer before they are used, in a graph; `list` leaves them.
     """
 
-    def __init__(self, config: Config, network: Trainable, version: tf.Variable, device: str | None):
+    def __init__(
+        self,
+        config: Config,
+        network: Trainable,
+        version: tf.Variable,
+        device: str | None,
+        clip: Callable[[Sequence[tf.Tensor | None]], list[tf.Tensor | None]] = list,
+    ):
+        self._clip = clip
         self._variables = network.variables
         self._gradients_of = network.gradients_of
         self._version = version
@@ -66,7 +75,7 @@ class DeviceWeights:
         updates = []
         for number, optimizer in enumerate(self._optimizers):
             of_optimizer = [by_place.get((number, variable)) for variable in range(len(self._variables))]
-            updates += optimizer.apply(of_optimizer, learning_rate)
+            updates += optimizer.apply(self._clip(of_optimizer), learning_rate)
         with tf.control_dependencies(updates), tf.device(self._version.device):
             # assign_add reads the sum back in a second step; another trainer's update may come in between.
             return [

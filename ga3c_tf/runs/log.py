@@ -55,6 +55,7 @@ METRIC_COLUMNS = (
     "q_value",
     "sample_age",
     "training_intensity",
+    "replica_lag",
 )
 ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noise", "accepted", "why")
 EVENT_COLUMNS = ("time_s", "agent_steps", "event", "why")

@@ -61,7 +61,7 @@ class TrainedAgent:
         )
         spec = describe_environment(self.config)
         # The same scores and exports on every processor.
-        plain = self.config.resolved(dtype_policy="float32", compile="off")
+        plain = self.config.resolved(dtype_policy="float32", compile="off", devices=None)
         self.model = new_model(plain, spec, seed, device)
         self.agent_steps: int
         self.checkpoint: str

@@ -94,7 +94,7 @@ class Objective:
         for objective in objectives:
             *of_outputs, of_weights = tape.gradient(objective, [logits, values, [*weights]])
             checked += [gradient for gradient in of_outputs if gradient is not None]
-            gradients.append(self._clipped(of_weights))
+            gradients.append(clipped(self._config, of_weights))
         # 3. All numbers that Python needs.
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(tensor)) for tensor in checked])
         summary = tf.stack([policy_loss, value_loss, entropy, tf.cast(finite, tf.float32)])
@@ -116,17 +116,22 @@ class Objective:
             parts = [part / size(batch, batch.values) for part in parts]
         return parts if config.dual_rmsprop else [parts[0] + parts[1]]
 
-    def _clipped(self, gradients: list[Any]) -> list[tf.Tensor | None]:
-        """Clip the gradients of one objective by their global norm, or each by itself as the authors do.
 
-        The authors clip by the average norm with one optimizer, and by the norm with two. With a global norm
-        there is one objective. The gradient of an embedding is sparse.
-        """
-        config = self._config
-        dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
-        if config.grad_clip_global:
-            return tf.clip_by_global_norm(dense, config.grad_clip_global)[0]
-        if config.grad_clip_norm is None:
-            return dense
-        clip = tf.clip_by_norm if config.dual_rmsprop else clip_by_average_norm
-        return [None if gradient is None else clip(gradient, config.grad_clip_norm) for gradient in dense]
+def clipped(config: Config, gradients: Sequence[Any]) -> list[tf.Tensor | None]:
+    """Clip the gradients of one objective by their global norm, or each by itself as the authors do, in a
+    graph.
+
+    The authors clip by the average norm with one optimizer, and by the norm with two. With a global norm
+    there is one objective. The gradient of an embedding is sparse.
+
+    Args:
+        config: settings of the run; those for clipping are used.
+        gradients: the gradients; None for a variable without one.
+    """
+    dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
+    if config.grad_clip_global:
+        return tf.clip_by_global_norm(dense, config.grad_clip_global)[0]
+    if config.grad_clip_norm is None:
+        return dense
+    clip = tf.clip_by_norm if config.dual_rmsprop else clip_by_average_norm
+    return [None if gradient is None else clip(gradient, config.grad_clip_norm) for gradient in dense]

@@ -64,7 +64,7 @@ class Model(NetworkModel):
         schema: Schema = SCHEMA,
         store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
     ):
-        super().__init__()
+        super().__init__(device)
         actor_critic = ActorCritic(
             config, state_shape, state_dtype, num_actions, seed, self.version, network, device, schema
         )

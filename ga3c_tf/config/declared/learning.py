@@ -57,7 +57,6 @@ class LearningSettings:
         "--normalize-images and --normalize-observations that they were trained with.",
         fixed="the run has begun with them",
     )
-    device: str = declare("auto", "run", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
     learning_rate: float = declare(1e-3, "optimizer", "Initial learning rate of the optimizer.", above=0)
     learning_rate_end: float | None = declare(
         None,

@@ -1,0 +1,58 @@
+"""A batch in parts, one for each device, and what is computed of the parts joined again."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from ga3c_tf.algorithms.actor_critic.gradients import Gradients
+from ga3c_tf.experience.columns import Batch
+
+
+def parts_of(batch: Batch, count: int) -> list[Batch]:
+    """Cut a batch between segments into parts of nearly equal size. A minibatch without them is cut anywhere.
+
+    Args:
+        batch: the batch.
+        count: number of parts. A batch with fewer segments has one part for each of them.
+
+    Returns:
+        The parts, in the order of their steps.
+    """
+    if not hasattr(batch, "lengths"):
+        return [batch.whole.minibatch(steps) for steps in np.array_split(batch.steps, count) if len(steps)]
+    ends = np.concatenate([[0], np.cumsum(batch.lengths)])
+    wanted = len(batch) * np.arange(count + 1) / count
+    cuts = np.unique(np.abs(ends[:, None] - wanted).argmin(axis=0))
+    return [_segments(batch, ends, first, last) for first, last in itertools.pairwise(cuts.tolist())]
+
+
+def _segments(batch: Batch, ends: np.ndarray, first: int, last: int) -> Batch:
+    """Return the segments from `first` to before `last` as a batch."""
+    of_segments = {column.name for column in batch.schema.along("segment")}
+    steps = slice(ends[first], ends[last])
+    columns = {}
+    for name, column in vars(batch).items():
+        columns[name] = column[first:last] if name in of_segments else column[steps]
+    return Batch(batch.schema, **columns)
+
+
+def joined(parts: Sequence[Gradients], shares: Sequence[float]) -> Gradients:
+    """Return the gradients of a batch from those of its parts.
+
+    Args:
+        parts: gradients and metrics of the parts, in their order.
+        shares: weight of the gradients of each part in their sum.
+    """
+    by_tensor = zip(*(part.tensors for part in parts), strict=True)
+    tensors = [functools.reduce(np.add, map(_scaled, arrays, shares)) for arrays in by_tensor]
+    metrics = {name: sum(part.metrics[name] for part in parts) for name in parts[0].metrics}
+    finite = all(part.finite for part in parts)
+    return Gradients(tensors, metrics, finite, np.concatenate([part.log_pi for part in parts]))
+
+
+def _scaled(array: np.ndarray, share: float) -> np.ndarray:
+    return array if share == 1 else array * np.float32(share)

@@ -1,0 +1,61 @@
+"""Synchronous updates: every device has a part of the batch, and all make the update on the whole."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from ga3c_tf.algorithms.actor_critic.gradients import Gradients
+from ga3c_tf.algorithms.actor_critic.replicas.device_thread import DeviceThreads
+from ga3c_tf.algorithms.actor_critic.replicas.parts import joined, parts_of
+from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
+from ga3c_tf.algorithms.actor_critic.replicas.replicas import Replicas
+from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.contracts import UpdateResult
+from ga3c_tf.experience.divergence import DivergenceSampler
+
+
+class SynchronousReplicas(Replicas):
+    """An update is that of one model on the whole batch. Its replicas stay equal, bit for bit.
+
+    Args:
+        config: settings of the run.
+        replicas: a model on each device.
+    """
+
+    def __init__(self, config: Config, replicas: Sequence[Replica]):
+        super().__init__(replicas)
+        self._config = config
+        self._threads = DeviceThreads(config.device_names)
+        self._divergence = DivergenceSampler(replicas[0].bounds)
+        self._in_order = threading.Lock()
+        """Held during an update, so that those of several trainers have the same order on all devices."""
+
+    def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
+        return [self._update(batch, rates) for batch in batches]
+
+    def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
+        gradients = self._gradients(batch, rates.beta)
+        divergence = self._divergence.sample(batch, gradients.log_pi)
+        version = self._apply(gradients, rates.learning_rate) if gradients.finite else self.updates
+        return UpdateResult(gradients.metrics, divergence, version, gradients.finite)
+
+    def _gradients(self, batch: Batch, beta: float) -> Gradients:
+        parts = parts_of(batch, len(self.replicas))
+
+        def gradients(replica: Replica, part: Batch) -> Gradients:
+            return replica.gradients(part, beta)
+
+        shares = [1.0] * len(parts)
+        if self._config.loss_reduction == "mean":
+            shares = [len(part) / len(batch) for part in parts]
+        return joined(self._threads.map(gradients, self.replicas, parts), shares)
+
+    def _apply(self, gradients: Gradients, learning_rate: float) -> int:
+        def apply(replica: Replica) -> int:
+            return replica.apply(gradients.tensors, learning_rate)
+
+        with self._in_order:
+            return self._threads.map(apply, self.replicas)[0]

@@ -1,0 +1,208 @@
+"""A model on several devices against one on one device. In the tests of this process all replicas share its
+only device; `tests/systems/test_devices.py` starts programs with several.
+"""
+
+import itertools
+import threading
+
+import numpy as np
+import pytest
+from batches import ACTIONS, SKIPPED, batches_of, updates_of
+
+from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.actor_critic.replicas import device_thread
+from ga3c_tf.algorithms.actor_critic.replicas.asynchronous import AsynchronousReplicas
+from ga3c_tf.algorithms.actor_critic.replicas.parts import parts_of
+from ga3c_tf.algorithms.actor_critic.replicas.replica import PlainReplica
+from ga3c_tf.algorithms.actor_critic.replicas.synchronous import SynchronousReplicas
+from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
+from ga3c_tf.errors import DeviceStopped
+from ga3c_tf.experience.spec import EnvironmentSpec
+
+RATES = Rates(0.003, 0.02)
+SHAPE = (4,)
+SPEC = EnvironmentSpec(SHAPE, "float32", ACTIONS)
+RMSPROP = {"rmsprop_epsilon": 1e-3}
+SETTINGS = {
+    "paper": RMSPROP,
+    "clipped-mean": {"grad_clip_norm": 0.01, "loss_reduction": "mean", **RMSPROP},
+    "dual": {"dual_rmsprop": True, "grad_clip_norm": 0.5, **RMSPROP},
+    "v-trace": {"correction": "v-trace", "value_coefficient": 0.5, **RMSPROP},
+    "minibatches": {
+        "clip_ratio": 0.2,
+        "epochs": 2,
+        "minibatch_size": 7,
+        "optimizer": "adam",
+        "grad_clip_global": 0.5,
+        "loss_reduction": "mean",
+    },
+}
+
+
+def config_of(devices=2, **settings):
+    return Config(
+        **{"seed": 1, "min_training_batch": 20, "network": "mlp", "devices": f"cpu:{devices}", **settings}
+    )
+
+
+def replicas_of(config, kind=SynchronousReplicas):
+    replicas = [PlainReplica(config, SPEC, seed, "/CPU:0") for seed in range(len(config.device_names))]
+    made = kind(config, replicas)
+    made.load()
+    return made
+
+
+def plain_of(config, weights_of):
+    """The model on one device, with the weights of another."""
+    model = Model(config, SHAPE, "float32", ACTIONS, seed=7)
+    for variable, other in zip(model.network.weights, weights_of.network.weights, strict=True):
+        variable.assign(other)
+    return model
+
+
+def state_of(model):
+    model.store()
+    return {
+        group: [variable.numpy() for variable in variables]
+        for group, variables in model.checkpoint_objects().items()
+    }
+
+
+def assert_same_state(one, other, tolerance=0.0):
+    found = state_of(one)
+    expected = state_of(other)
+    assert list(found) == list(expected)
+    for group, arrays in expected.items():
+        for array, wanted in zip(found[group], arrays, strict=True):
+            np.testing.assert_allclose(array, wanted, rtol=tolerance, atol=tolerance, err_msg=group)
+
+
+@pytest.mark.parametrize(("settings", "devices"), zip(SETTINGS, itertools.cycle([2, 3])))
+def test_several_devices_train_as_one_does_on_the_whole_batch(settings, devices):
+    config = config_of(devices, **SETTINGS[settings])
+    replicas = replicas_of(config)
+    model = plain_of(config, replicas)
+    for batch in updates_of(config, SHAPE, "float32"):
+        [result] = replicas.train([batch], RATES)
+        [expected] = model.train([batch], RATES)
+        assert (result.version, result.applied) == (expected.version, expected.applied)
+        assert_same_state(replicas, model, 1e-6)
+        if not expected.applied:
+            break
+        metrics = [list(learned.metrics.values()) for learned in (result, expected)]
+        np.testing.assert_allclose(*metrics, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(result.divergence, expected.divergence, rtol=1e-5, atol=1e-6)
+    assert model.updates >= SKIPPED - 1
+    first, *others = replicas.replicas
+    for other in others:
+        assert_same_state(other, first)
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 7])
+def test_parts_have_every_step_once_in_whole_segments_of_nearly_equal_number(devices):
+    config = config_of(min_training_batch=60)
+    for batch in itertools.islice(batches_of(config, SHAPE, "float32"), 10):
+        parts = parts_of(batch, devices)
+        assert len(parts) == devices
+        for name, column in vars(batch).items():
+            np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), column)
+        for part in parts:
+            assert part.lengths.sum() == len(part)
+            assert abs(len(part) - len(batch) / devices) <= config.t_max
+
+
+def test_a_batch_of_few_segments_has_fewer_parts():
+    [batch] = itertools.islice(batches_of(config_of(min_training_batch=0), SHAPE, "float32"), 1)
+    [part] = parts_of(batch, 4)
+    np.testing.assert_array_equal(part.states, batch.states)
+    assert [len(part) for part in parts_of(batch.minibatch(np.array([2, 0])), 4)] == [1, 1]
+
+
+def test_several_trainers_make_the_updates_in_one_order_on_all_devices():
+    config = config_of(3, **RMSPROP)
+    replicas = replicas_of(config)
+    batches = list(itertools.islice(batches_of(config, SHAPE, "float32"), 2 * SKIPPED))
+    trainers = [
+        threading.Thread(target=replicas.train, args=(batches[start::4], RATES)) for start in range(4)
+    ]
+    for trainer in trainers:
+        trainer.start()
+    for trainer in trainers:
+        trainer.join()
+    assert replicas.updates == len(batches) - len(batches) // SKIPPED
+    first, *others = replicas.replicas
+    for other in others:
+        assert_same_state(other, first)
+
+
+def test_copies_that_are_never_old_train_as_one_device_does():
+    config = config_of(3, sync="none", pull_updates=1, **RMSPROP)
+    replicas = replicas_of(config, AsynchronousReplicas)
+    model = plain_of(config, replicas)
+    for batch in itertools.islice(batches_of(config, SHAPE, "float32"), 2 * SKIPPED):
+        [result] = replicas.train([batch], RATES)
+        [expected] = model.train([batch], RATES)
+        assert (result.version, result.applied) == (expected.version, expected.applied)
+        assert result.metrics["replica_lag"] == 0 or not result.applied
+    assert_same_state(replicas, model, 1e-6)
+
+
+def test_a_copy_is_pulled_once_it_is_so_many_updates_old_and_its_lag_is_measured():
+    config = config_of(2, sync="none", pull_updates=3, **RMSPROP)
+    replicas = replicas_of(config, AsynchronousReplicas)
+    lags = []
+    for batch in itertools.islice(batches_of(config, SHAPE, "float32"), 12):
+        [result] = replicas.train([batch], RATES)
+        lags.append(result.metrics["replica_lag"] / len(batch))
+    # The devices train in turn. The first has the central weights; the copy is 1, 3 -> 0, 2, 4 -> 0 ... old.
+    assert lags == [0, 1, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0]
+    versions = {replicas.predict(batch.states).version for _ in range(2)}
+    assert versions == {12, 11}
+
+
+def test_predictions_are_made_on_the_device_with_the_fewest_under_way():
+    replicas = replicas_of(config_of(3))
+    with replicas.lent() as first, replicas.lent() as second, replicas.lent() as third:
+        assert {first, second, third} == {0, 1, 2}
+        with replicas.lent():
+            pass
+    with replicas.lent() as first, replicas.lent() as second:
+        assert first != second
+
+
+def failing(*_):
+    raise OSError("the device is gone")
+
+
+@pytest.mark.parametrize("call", ["gradients", "apply"])
+def test_the_error_of_a_device_is_that_of_the_update(monkeypatch, call):
+    config = config_of(2)
+    replicas = replicas_of(config)
+    monkeypatch.setattr(replicas.replicas[1], call, failing)
+    with pytest.raises(OSError, match="the device is gone"):
+        replicas.train([next(batches_of(config, SHAPE, "float32"))], RATES)
+
+
+@pytest.mark.parametrize("call", ["gradients", "apply"])
+def test_a_device_that_does_not_answer_ends_the_update_in_one_line(monkeypatch, call):
+    config = config_of(2)
+    replicas = replicas_of(config)
+    test_ends = threading.Event()
+    monkeypatch.setattr(replicas.replicas[1], call, lambda *_: test_ends.wait())
+    monkeypatch.setattr(device_thread, "LIMIT_SECONDS", 0.5)
+    with pytest.raises(DeviceStopped, match=r"^the replica on /CPU:1 has not answered for 0.5 s"):
+        replicas.train([next(batches_of(config, SHAPE, "float32"))], RATES)
+    test_ends.set()
+
+
+def test_the_threads_of_devices_end_with_their_model():
+    before = threading.enumerate()
+    replicas = replicas_of(config_of(2))
+    replicas.train([next(batches_of(config_of(2), SHAPE, "float32"))], RATES)
+    threads = set(threading.enumerate()) - set(before)
+    assert {thread.name for thread in threads} == {"replica on /CPU:0", "replica on /CPU:1"}
+    del replicas
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()

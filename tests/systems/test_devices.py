@@ -1,0 +1,87 @@
+"""Runs on several logical devices of the CPU, in programs of their own: TensorFlow has to start with them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import ga3c_tf, output_of
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
+
+TRAIN = ("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--log-seconds", 0.2)
+SERIAL = (*TRAIN, "--serial", "--min-training-batch", 30, "--steps", 600)
+
+
+def train(folder, *options):
+    return json.loads(output_of(*options, "--run-dir", folder, "--json").splitlines()[-1])
+
+
+def weights_of(folder):
+    """The trained weights of the newest checkpoint."""
+    from ga3c_tf.model.tensorflow import tf
+
+    path = max((folder / "checkpoints").iterdir()) / "checkpoint"
+    return [
+        tf.train.load_variable(str(path), name)
+        for name, _ in tf.train.list_variables(str(path))
+        if name.startswith(("weights/", "mean_square/"))
+    ]
+
+
+def metrics_of(folder):
+    return read_rows(folder / "metrics.csv", METRIC_COLUMNS)
+
+
+def resume(folder, steps, *changes):
+    words = [word for change in changes for word in ("--set", change)]
+    return json.loads(output_of("resume", folder, "--steps", steps, *words, "--json").splitlines()[-1])
+
+
+def test_serial_training_is_the_same_on_several_devices(tmp_path):
+    train(tmp_path / "one", *SERIAL)
+    train(tmp_path / "three", *SERIAL, "--devices", "cpu:3")
+    for weights, of_three in zip(weights_of(tmp_path / "one"), weights_of(tmp_path / "three"), strict=True):
+        np.testing.assert_allclose(of_three, weights, rtol=1e-6, atol=1e-6)
+
+
+def test_a_run_resumes_on_another_number_of_devices_and_without_waiting_for_others(tmp_path):
+    run = tmp_path / "run"
+    first = train(run, *TRAIN, "--devices", "cpu:2")
+    assert json.loads((run / "meta.json").read_text())["sessions"][0]["device"] == "/CPU:0,/CPU:1"
+    summary = resume(run, 2 * first["agent_steps"], "devices=cpu:3", "sync=none", "pull_updates=2")
+    assert summary["updates"] > first["updates"] > 0 and summary["skipped_updates"] == 0
+    lags = [row["replica_lag"] for row in metrics_of(run)]
+    assert lags[0] == "" and any(float(lag) > 0 for lag in lags if lag)
+
+
+@pytest.mark.slow  # 20 s
+def test_a2c_resumes_on_other_devices_and_on_one(tmp_path):
+    run = tmp_path / "run"
+    steps = train(run, *TRAIN, "--system", "a2c", "--devices", "cpu:2")["agent_steps"]
+    resume(run, 2 * steps, "devices=cpu:2", "sync=none")
+    assert resume(run, 3 * steps, "devices=none", "sync=mean")["agent_steps"] >= 3 * steps
+    output_of("evaluate", run, "--episodes", 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"devices": "gpu"}, "--devices gpu must be like gpu:0,gpu:1 or cpu:4"),
+        ({"devices": "cpu:0"}, "--devices cpu:0 must be like"),
+        ({"devices": "cpu:2", "device": "cpu"}, "--devices cannot be combined with --device cpu"),
+        ({"devices": "cpu:2", "system": "a3c"}, "--devices"),
+        ({"devices": "cpu:2", "algorithm": "pqn"}, "--devices"),
+    ],
+)
+def test_devices_that_cannot_be_are_refused_in_one_line(settings, message):
+    with pytest.raises(UserError, match=message):
+        Config(**settings)
+
+
+def test_a_gpu_that_is_not_there_is_refused_in_one_line(tmp_path):
+    done = ga3c_tf(*TRAIN, "--devices", "gpu:0,gpu:7", "--run-dir", tmp_path / "run")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "TensorFlow finds no GPU here" in done.stderr and not Path(tmp_path / "run").exists()
