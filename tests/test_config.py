@@ -421,7 +421,7 @@ def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
     unused = {"lag", "gae_lambda", "adam_epsilon", "importance_clip", "rho_bar", "c_bar"}
     settings = dataclasses.fields(Config)
     unused |= {setting.name for setting in settings if "actor-critic" not in setting.metadata["algorithms"]}
-    unused |= {"max_agents", "adjustment_seconds", "agents_per_actor"}
+    unused |= {"max_agents", "adjustment_seconds", "agents_per_actor", "sync", "pull_updates"}
     check_effects(Config(), {setting.name for setting in settings} - unused)
     check_effects(Config(system="a2c"), ["lag"])
     assert Config(system="a2c", **PRESETS["smoke"]).num_trainers == 1

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.actor_critic.replicas.asynchronous import AsynchronousReplicas
-from ga3c_tf.algorithms.actor_critic.replicas.replica import PlainReplica, Replica
+from ga3c_tf.algorithms.actor_critic.replicas.compiled import CompiledReplica, compile_replicas
+from ga3c_tf.algorithms.actor_critic.replicas.replica import PlainReplica
 from ga3c_tf.algorithms.actor_critic.replicas.synchronous import SynchronousReplicas
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
@@ -58,9 +59,16 @@ def new_replicas(
     config: Config, spec: EnvironmentSpec, seed: int, say: Callable[[str], None]
 ) -> SynchronousReplicas | AsynchronousReplicas:
     """Return a model on all devices of the settings; arguments and errors as for `new_model`."""
-    replicas: list[Replica] = [PlainReplica(config, spec, seed, device) for device in config.device_names]
+    devices = config.device_names
     kind = SynchronousReplicas if config.sync == "mean" else AsynchronousReplicas
-    return kind(config, replicas)
+    if _is_compiled(config, devices[0]):
+        try:
+            replicas = [CompiledReplica(config, spec, seed, device) for device in devices]
+            compile_replicas(replicas, say)
+            return kind(config, replicas)
+        except CannotCompile as error:
+            say(f"the model is not compiled: {error}")
+    return kind(config, [PlainReplica(config, spec, seed, device) for device in devices])
 
 
 def _is_compiled(config: Config, device: str | None) -> bool:

@@ -59,8 +59,7 @@ def devices_report(result: Mapping[str, Any]) -> str:
     """Format the result of `run_devices` as text, the answer first."""
     settings = result["settings"]
     lines = [
-        f"{settings['devices']} with --sync {settings['sync']}: {result['speed_up']:.2f} times the agent steps "
-        "of one device.",
+        f"{settings['devices']}, --sync {settings['sync']}: {result['speed_up']:.2f} times the speed of one.",
         "",
         f"{settings['env_id']} on {result['machine']['cpu']}, commit {(result['commit'] or 'unknown')[:9]}",
         "".join(f"{cell:>20}" for cell in ("", *result["devices"])),

@@ -12,6 +12,7 @@ from batches import ACTIONS, SKIPPED, batches_of, updates_of
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.actor_critic.replicas import device_thread
 from ga3c_tf.algorithms.actor_critic.replicas.asynchronous import AsynchronousReplicas
+from ga3c_tf.algorithms.actor_critic.replicas.compiled import CompiledReplica
 from ga3c_tf.algorithms.actor_critic.replicas.parts import parts_of
 from ga3c_tf.algorithms.actor_critic.replicas.replica import PlainReplica
 from ga3c_tf.algorithms.actor_critic.replicas.synchronous import SynchronousReplicas
@@ -46,9 +47,8 @@ def config_of(devices=2, **settings):
     )
 
 
-def replicas_of(config, kind=SynchronousReplicas):
-    replicas = [PlainReplica(config, SPEC, seed, "/CPU:0") for seed in range(len(config.device_names))]
-    made = kind(config, replicas)
+def replicas_of(config, kind=SynchronousReplicas, replica=PlainReplica):
+    made = kind(config, [replica(config, SPEC, seed, "/CPU:0") for seed in range(len(config.device_names))])
     made.load()
     return made
 
@@ -78,10 +78,14 @@ def assert_same_state(one, other, tolerance=0.0):
             np.testing.assert_allclose(array, wanted, rtol=tolerance, atol=tolerance, err_msg=group)
 
 
-@pytest.mark.parametrize(("settings", "devices"), zip(SETTINGS, itertools.cycle([2, 3])))
-def test_several_devices_train_as_one_does_on_the_whole_batch(settings, devices):
+CASES = [(name, devices, PlainReplica) for name, devices in zip(SETTINGS, itertools.cycle([2, 3]))]
+COMPILED = [pytest.param(name, 2, CompiledReplica, marks=pytest.mark.slow) for name in SETTINGS]  # 5 s each
+
+
+@pytest.mark.parametrize(("settings", "devices", "replica"), [*CASES, *COMPILED])
+def test_several_devices_train_as_one_does_on_the_whole_batch(settings, devices, replica):
     config = config_of(devices, **SETTINGS[settings])
-    replicas = replicas_of(config)
+    replicas = replicas_of(config, replica=replica)
     model = plain_of(config, replicas)
     for batch in updates_of(config, SHAPE, "float32"):
         [result] = replicas.train([batch], RATES)
@@ -97,6 +101,22 @@ def test_several_devices_train_as_one_does_on_the_whole_batch(settings, devices)
     first, *others = replicas.replicas
     for other in others:
         assert_same_state(other, first)
+
+
+def test_a_compiled_replica_computes_what_a_plain_one_does():
+    config = config_of(**SETTINGS["clipped-mean"])
+    plain, compiled = (kind(config, SPEC, 1, "/CPU:0") for kind in (PlainReplica, CompiledReplica))
+    for batch in itertools.islice(batches_of(config, SHAPE, "float32"), 3):
+        expected = plain.gradients(batch, RATES.beta)
+        gradients = compiled.gradients(batch, RATES.beta)
+        np.testing.assert_allclose(gradients.log_pi, expected.log_pi, rtol=1e-5)
+        np.testing.assert_allclose([*gradients.metrics.values()], [*expected.metrics.values()], rtol=1e-5)
+        for replica, tensors in ((plain, expected.tensors), (compiled, gradients.tensors)):
+            replica.apply(tensors, RATES.learning_rate)
+        assert_same_state(compiled, plain, 1e-6)
+    compiled.replace([np.zeros_like(weights) for weights in compiled.weights()], 7)
+    assert compiled.updates == 7
+    np.testing.assert_array_equal(compiled.weights()[0], 0)
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 7])

@@ -71,7 +71,7 @@ def test_a2c_resumes_on_other_devices_and_on_one(tmp_path):
     [
         ({"devices": "gpu"}, "--devices gpu must be like gpu:0,gpu:1 or cpu:4"),
         ({"devices": "cpu:0"}, "--devices cpu:0 must be like"),
-        ({"devices": "cpu:2", "device": "cpu"}, "--devices cannot be combined with --device cpu"),
+        ({"devices": "cpu:2", "device": "cpu"}, "--devices cpu:2 cannot be combined with --device cpu"),
         ({"devices": "cpu:2", "system": "a3c"}, "--devices"),
         ({"devices": "cpu:2", "algorithm": "pqn"}, "--devices"),
     ],

@@ -59,6 +59,11 @@ class VectorWeights:
         with tf.device(device):
             self._state = _each(lambda value: tf.Variable(value, trainable=False), self._values())
 
+    @property
+    def size(self) -> int:
+        """Number of trained weights, P."""
+        return sum(self._sizes)
+
     # between this state and the variables, from which checkpoints are written
 
     def load(self) -> None:
@@ -110,7 +115,7 @@ class VectorWeights:
         for by_variable in gradients:
             where = functools.partial(tf.where, self._changed(by_variable, applied))
             before = state.statistics[len(statistics) :][:2]
-            change, *after = self._step(*before, self._joined(by_variable), learning_rate, number, where)
+            change, *after = self._step(*before, self.joined(by_variable), learning_rate, number, where)
             weights = where(weights - change, weights)
             statistics += after
         return VectorState(weights, tuple(statistics), tf.where(applied, number, state.version))
@@ -120,7 +125,7 @@ class VectorWeights:
         weights, *statistics = (_joined(variables) for variables in [self._variables, *self._groups])
         return VectorState(weights, tuple(statistics), self._version.numpy())
 
-    def _joined(self, gradients: Sequence[tf.Tensor | None]) -> tf.Tensor:
+    def joined(self, gradients: Sequence[tf.Tensor | None]) -> tf.Tensor:
         """Return gradients as one vector, with zeros for a variable without one."""
         parts = []
         for gradient, size in zip(gradients, self._sizes, strict=True):

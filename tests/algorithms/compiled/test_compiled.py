@@ -10,6 +10,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from batches import ACTIONS, batches_of, updates_of
 
 from ga3c_tf.algorithms import factory
 from ga3c_tf.algorithms.actor_critic import losses
@@ -18,56 +19,17 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
-from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import eager_execute, tf
 from ga3c_tf.plugins.objects import name_of
-from ga3c_tf.workers.minibatches import Minibatches
 
 UPDATES = 300
-SKIPPED = 17
-"""Every so many batches one is not finite."""
 CALLS = (1, 6)
 """Updates in one call, in turn."""
 RATES = Rates(0.003, 0.02)
 VECTOR = ((4,), "float32")
 SCREEN = ((36, 36, 2), "uint8")
-ACTIONS = 3
 RMSPROP = {"rmsprop_epsilon": 1e-3}
-
-
-def batches_of(config, shape, dtype, seed=0):
-    """Endless batches as the settings make them, of random steps in segments of 1 to t_max steps."""
-    rng = np.random.default_rng(seed)
-    for number in itertools.count(1):
-        lengths = []
-        while sum(lengths) < config.states_per_update:
-            lengths.append(int(rng.integers(1, config.t_max + 1)))
-        size = sum(lengths)
-        states = rng.normal(size=(size, *shape))
-        if dtype == "uint8":
-            states = np.clip(128 + 40 * states, 0, 255)
-        batch = Batch(
-            states=states.astype(dtype),
-            agents=np.zeros(size, np.int64),
-            actions=rng.integers(0, ACTIONS, size).astype(np.int32),
-            rewards=rng.normal(size=size).astype(np.float32),
-            mu_values=rng.normal(size=size).astype(np.float32),
-            mu_log_probabilities=np.log(rng.uniform(0.2, 0.6, size)).astype(np.float32),
-            versions=np.zeros(size, np.int64),
-            returns=rng.normal(0, 2, size).astype(np.float32),
-            lengths=np.array(lengths, np.int32),
-            bootstrap_values=rng.normal(size=len(lengths)).astype(np.float32),
-        )
-        if number % SKIPPED == 0:
-            batch.returns[0] = batch.rewards[-1] = np.nan
-        yield batch
-
-
-def updates_of(config, shape, dtype, seed=0):
-    """Endless updates: batches, or their minibatches."""
-    minibatches = Minibatches(config)
-    return itertools.chain.from_iterable(map(minibatches.of, batches_of(config, shape, dtype, seed)))
 
 
 def in_calls(updates, count, sizes=CALLS):

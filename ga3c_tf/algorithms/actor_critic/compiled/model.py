@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import Prediction, UpdateResult
 from ga3c_tf.model.compiled.compilation import CannotCompile, compile_all
+from ga3c_tf.model.compiled.program import Program
 from ga3c_tf.model.compiled.weights import VectorWeights
 from ga3c_tf.model.tensorflow import keras
 
@@ -66,7 +67,11 @@ class CompiledModel(Model):
             CannotCompile: XLA cannot compile one of them.
         """
         say("compiling the model, which takes some seconds")
-        compile_all(self._programs.usual())
+        compile_all(self.usual_programs())
+
+    def usual_programs(self) -> Iterator[Program]:
+        """Yield the programs of usual sizes."""
+        return self._programs.usual()
 
     def load(self) -> None:
         self._weights.load()

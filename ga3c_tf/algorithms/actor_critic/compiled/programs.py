@@ -63,12 +63,16 @@ class Programs:
             return self._programs[size]
 
     def _new_update(self, size: UpdateSize) -> UpdateProgram:
+        kind = IndexedUpload if self.sizes.has_minibatches else BatchUpload
+        batches = self.new_upload(kind, size)
+        objective = self._actor_critic.objective
+        return UpdateProgram(self._network, objective, batches, self._weights, size, self._device)
+
+    def new_upload(self, kind: type[BatchUpload], size: UpdateSize) -> BatchUpload:
+        """Return an upload of this kind, for what an update reads."""
         network = self._network
         states = Column("states", network.state_dtype.type, "what the agent sees", network.state_shape)
-        kind = IndexedUpload if self.sizes.has_minibatches else BatchUpload
-        batches = kind(self._actor_critic.columns, states, size)
-        objective = self._actor_critic.objective
-        return UpdateProgram(network, objective, batches, self._weights, size, self._device)
+        return kind(self._actor_critic.columns, states, size)
 
     def _new_prediction(self, size: int) -> PredictionProgram:
         return PredictionProgram(self._network, self._weights, self._min_policy, size, self._device)

@@ -10,7 +10,7 @@ UPDATES_PER_CALL = 8
 """Largest number of batches on which one call makes updates."""
 
 
-def _padded(size: int, smallest: int, factor: int = 2) -> int:
+def padded(size: int, smallest: int, factor: int = 2) -> int:
     """Return the smallest of `smallest`, `smallest * factor`, `smallest * factor^2`, ... with room for
     `size`.
     """
@@ -22,7 +22,7 @@ def _padded(size: int, smallest: int, factor: int = 2) -> int:
 
 def prediction_size(states: int) -> int:
     """Return the size of the program that predicts for so many states: 8, 32, 128, ..."""
-    return _padded(states, SMALLEST_PREDICTION, 4)
+    return padded(states, SMALLEST_PREDICTION, 4)
 
 
 class UpdateSizes:
@@ -51,11 +51,11 @@ class UpdateSizes:
 
     def of(self, steps: int, updates: int, rows: int) -> UpdateSize:
         """Return the size of the program for so many updates, on so many steps in all and at most in one."""
-        rows = _padded(rows, self._rows)
+        rows = padded(rows, self._rows)
         if self.has_minibatches:
-            updates = _padded(updates, self.updates_per_call)
-            return UpdateSize(_padded(steps, self._steps), updates, rows)
-        updates = _padded(updates, 1)
+            updates = padded(updates, self.updates_per_call)
+            return UpdateSize(padded(steps, self._steps), updates, rows)
+        updates = padded(updates, 1)
         return UpdateSize(updates * rows, updates, rows)
 
     def usual_predictions(self) -> list[int]:
