@@ -79,9 +79,15 @@ class PlainReplica(Model, Replica):
         return [np.asarray(variable.read_value()) for variable in self._actor_critic.variables]
 
     def replace(self, weights: Sequence[np.ndarray], version: int) -> None:
-        for variable, weight in zip(self._actor_critic.variables, weights, strict=True):
-            variable.assign(weight)
-        self.version.assign(version)
+        with tf.device(self._device):
+            for variable, weight in zip(self._actor_critic.variables, weights, strict=True):
+                _assign(variable, tf.constant(weight))
+            _assign(self.version, tf.constant(version, tf.int64))
+
+
+def _assign(variable: tf.Variable, value: tf.Tensor) -> None:
+    """Assign without the checks of `variable.assign`, which take most of its time."""
+    tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
 
 
 def without_clipping(config: Config) -> Config:

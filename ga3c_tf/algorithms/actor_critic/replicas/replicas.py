@@ -47,7 +47,9 @@ class Replicas(NetworkModel):
         first, *others = self.replicas
         first.load()
         for other in others:
-            _copy(first.checkpoint_objects(), other.checkpoint_objects())
+            for variable, weight in zip(other.network.weights, first.network.weights, strict=True):
+                variable.assign(weight)
+            other.version.assign(first.version)
             other.load()
 
     def store(self) -> None:
@@ -75,10 +77,3 @@ class Replicas(NetworkModel):
 
     def _load_of(self, number: int) -> tuple[int, int]:
         return self._under_way[number], self._lent[number]
-
-
-def _copy(objects: dict[str, list[tf.Variable]], others: dict[str, list[tf.Variable]]) -> None:
-    """Copy the variables of one model to those of another."""
-    for group, variables in objects.items():
-        for variable, other in zip(variables, others[group], strict=True):
-            other.assign(variable.numpy())

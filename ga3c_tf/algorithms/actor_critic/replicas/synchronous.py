@@ -18,7 +18,7 @@ from ga3c_tf.experience.divergence import DivergenceSampler
 
 
 class SynchronousReplicas(Replicas):
-    """An update is that of one model on the whole batch. Its replicas stay equal, bit for bit.
+    """An update is that of one model on the whole batch, after which all have the same weights.
 
     Args:
         config: settings of the run.
@@ -54,8 +54,22 @@ class SynchronousReplicas(Replicas):
         return joined(self._threads.map(gradients, self.replicas, parts), shares)
 
     def _apply(self, gradients: Gradients, learning_rate: float) -> int:
+        """Update the first replica, and copy its weights to the others.
+
+        Each could make the update by itself, but on a CPU a copy costs a fifth of RMSProp's step.
+        """
+        first = self.replicas[0]
+
         def apply(replica: Replica) -> int:
             return replica.apply(gradients.tensors, learning_rate)
 
         with self._in_order:
-            return self._threads.map(apply, self.replicas)[0]
+            [version] = self._threads.map(apply, [first])
+            weights = first.weights()
+
+            def copy(replica: Replica) -> None:
+                if replica is not first:
+                    replica.replace(weights, version)
+
+            self._threads.map(copy, self.replicas)
+        return version
