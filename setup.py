@@ -87,6 +87,7 @@ setup(
         "export": ["onnx>=1.17,<2", "tf2onnx>=1.17,<2", "safetensors>=0.5,<1", "huggingface_hub>=1,<3"],
         "ray": ["ray>=2.40,<3", "fsspec>=2024.6"],
         "track": ["wandb>=0.31,<1", "mlflow>=3.7,<4"],
+        "search": ["optuna>=4,<6"],
         "docs": [
             "mkdocs>=1.6,<2",
             "mkdocs-material>=9.6,<10",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ga3c_tf.callbacks import Callback, Evaluate
 from ga3c_tf.config import SMALLEST_SCREEN, Config, check_environment, network_for, network_of_record
 from ga3c_tf.config.declaration import SYSTEM_CLASSES
 from ga3c_tf.console import counted
@@ -47,6 +48,7 @@ def new_training(
     warn: Callable[[str], None],
     ray: str | None = None,
     given: Iterable[str] = (),
+    callbacks: Sequence[Callback] = (),
 ) -> tuple[Training, RunFolder]:
     """Make a run folder and the training that will fill it.
 
@@ -57,6 +59,7 @@ def new_training(
         ray: address of the Ray cluster of the remote agents.
         given: names of the settings that the user gave; those that have no effect on the environment are
             rejected.
+        callbacks: callbacks of the training.
 
     Raises:
         UserError: the settings do not fit the environment, or the folder is taken.
@@ -79,7 +82,7 @@ def new_training(
     run = RunFolder.plan(config)
     _check_cluster(config, ray)
     check_tracker(config)
-    training, hardware = _training(run, spec, warn, ray)
+    training, hardware = _training(run, spec, warn, ray, callbacks)
     if training.session.model.network.losses:
         raise UserError(
             f"network {config.network!r} has losses of its own, such as regularizers, which are not trained "
@@ -116,6 +119,7 @@ def resumed_training(
     warn: Callable[[str], None],
     trust_code: bool = False,
     ray: str | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> tuple[Training, RunFolder]:
     """Open a run folder to continue its training from the newest checkpoint.
 
@@ -126,6 +130,7 @@ def resumed_training(
         warn: called with one line about a problem that was dealt with.
         trust_code: whether user code that the settings name may run.
         ray: address of the Ray cluster of the remote agents.
+        callbacks: callbacks of the training.
 
     Raises:
         BudgetReached: the run has reached its budget or target score.
@@ -133,7 +138,7 @@ def resumed_training(
     """
     folder = RunFolder.open(path, warn)
     try:
-        return _continued(folder, changes, command, warn, trust_code, ray), folder
+        return _continued(folder, changes, command, warn, trust_code, ray, callbacks), folder
     except BaseException:
         folder.close()
         raise
@@ -146,6 +151,7 @@ def _continued(
     warn: Callable[[str], None],
     trust_code: bool,
     ray: str | None,
+    callbacks: Sequence[Callback],
 ) -> Training:
     path = folder.path
     if folder.config.seed is None:
@@ -156,7 +162,7 @@ def _continued(
     folder.config = folder.config.changed(changes)
     _check_cluster(folder.config, ray)
     check_tracker(folder.config)
-    training, hardware = _training(folder, describe_environment(folder.config), warn, ray)
+    training, hardware = _training(folder, describe_environment(folder.config), warn, ray, callbacks)
     time_s = training.resume()
     session = training.session
     if session.reached() == outcomes.TARGET_SCORE:
@@ -223,7 +229,11 @@ def _check_open_files(processes: int) -> None:
 
 
 def _training(
-    run: RunFolder, spec: EnvironmentSpec, warn: Callable[[str], None], ray: str | None
+    run: RunFolder,
+    spec: EnvironmentSpec,
+    warn: Callable[[str], None],
+    ray: str | None,
+    callbacks: Sequence[Callback],
 ) -> tuple[Training, dict]:
     """Return a run folder's training, and a dict of device, GPUs, oneDNN and dtype policy for meta.json."""
     if spec.is_screen:
@@ -252,7 +262,9 @@ def _training(
     make: Callable[..., System] = system
     if ray:
         make = functools.partial(make, ray=ray)
-    training = Training(make, config, spec, run, device, warn)
+    if config.evaluate_every:
+        callbacks = [Evaluate(config.evaluate_every), *callbacks]
+    training = Training(make, config, spec, run, device, warn, callbacks)
     hardware = {
         "device": ",".join(config.device_names) or device,
         "gpus": gpu_names(),

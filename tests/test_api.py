@@ -115,7 +115,7 @@ def test_a_run_is_trained_continued_evaluated_and_loaded(tmp_path, capsys):
     agent = ga3c_tf.load_agent(run.path, checkpoint="latest", greedy=True)
     environment = agent.make_environment()
     state, _ = environment.reset(seed=0)
-    policy, values = agent.predict(state[None])
+    policy, values = agent.policy(state[None])
     assert agent.act(state) == policy.argmax() and values.shape == (1,) and agent.agent_steps >= 6000
 
 
@@ -236,6 +236,12 @@ def test_an_evaluation_ends_episodes_after_the_steps_that_are_given():
     assert scores.protocol.endswith(", 2 of them ended after 3 steps")
 
 
+class Locked(CartPoleEnv):
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+
+
 def holding_a_lock():
     lock = threading.Lock()
 
@@ -272,18 +278,26 @@ def holding_a_lock():
         ),
         (
             lambda: ga3c_tf.train("CartPole-v1", network=3, minutes=1),
-            "network is of the type int; it must be the name of a network, or a function (state_shape, "
-            "state_dtype, num_actions) that returns a keras.Model",
+            "network is of the type int; it must be the name of a network, a keras.Model, or a function "
+            "(state_shape, state_dtype, num_actions) that returns one",
         ),
         (
             lambda: ga3c_tf.train("CartPole-v1", network=keras.Sequential(), minutes=1),
-            "network is of the type Sequential; it must be the name of a network, or a function "
-            "(state_shape, state_dtype, num_actions) that returns a keras.Model",
+            "network 'object:Sequential' must return (logits float32 [B, 2], values float32 [B])",
         ),
         (
-            lambda: ga3c_tf.train(gymnasium.make("CartPole-v1"), minutes=1),
-            "env is of the type TimeLimit; it must be the id of an environment, or a function that makes "
-            "one, such as lambda: gymnasium.make('CartPole-v1')",
+            lambda: ga3c_tf.train(3, minutes=1),
+            "env is of the type int; it must be the id of an environment, a gymnasium.Env, or a function "
+            "that makes one, such as lambda: gymnasium.make('CartPole-v1')",
+        ),
+        (
+            lambda: ga3c_tf.train(Locked(), minutes=1),
+            "this Locked cannot be copied, and each process needs one of its own (TypeError: cannot pickle "
+            "'_thread.lock' object); pass a function that makes one",
+        ),
+        (
+            lambda: ga3c_tf.train(gymnasium.make_vec("CartPole-v1", 2, "sync"), minutes=1),
+            "env is a SyncVectorEnv; pass one environment, whose copies the agents play in, and num_agents",
         ),
         (
             lambda: ga3c_tf.train("CartPole-v1", loss=0.5, minutes=1),
@@ -300,8 +314,12 @@ def holding_a_lock():
         ),
         (lambda: ga3c_tf.load_agent("."), ". is not a run folder: it has no readable config.json"),
         (
-            lambda: ga3c_tf.load_agent("pong", device="cpu").export("x.keras"),
+            lambda: ga3c_tf.load_agent("pong", device="cpu").export("x.keras", "onnx"),
             "x.keras does not end in .onnx, as a file of the format onnx does; the format of .keras is keras",
+        ),
+        (
+            lambda: ga3c_tf.load_agent("pong", device="cpu").export("x.h5"),
+            "x.h5: no format has the suffix .h5; it must be .onnx, .keras or none",
         ),
         (lambda: ga3c_tf.resume("nowhere"), "nowhere is not a run folder"),
     ],

@@ -23,7 +23,7 @@ RUNS = TESTS.parent / "results" / "runs"
 def test_a_checkpoint_of_0_2_0_acts_as_it_did_and_goes_on(tmp_path):
     folder = shutil.copytree(RUN_OF_0_2_0, tmp_path / "run")
     assert SCHEMA not in json.loads((folder / "config.json").read_text())
-    policy, value = ga3c_tf.load_agent(folder, checkpoint="latest").predict(np.full((1, 4), 0.1, np.float32))
+    policy, value = ga3c_tf.load_agent(folder, checkpoint="latest").policy(np.full((1, 4), 0.1, np.float32))
     expected = json.loads((folder / "prediction.json").read_text())  # of version 0.2.0, for the same state
     np.testing.assert_allclose(policy[0], expected["policy"], rtol=1e-5)
     np.testing.assert_allclose(value[0], expected["value"], rtol=1e-5)

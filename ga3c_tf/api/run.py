@@ -5,14 +5,16 @@ from __future__ import annotations
 import gc
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from ga3c_tf.api.interrupts import stopped_by_interrupt
+from ga3c_tf.api.keywords import RunChanges, TrainSettings
+from ga3c_tf.callbacks import Callback
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import BUDGETS, USUAL_PRESET
 from ga3c_tf.console import say, warn
@@ -23,10 +25,12 @@ from ga3c_tf.plugins import objects_called
 from ga3c_tf.plugins.arguments import SETTING_OF, by_config_name, split_functions
 from ga3c_tf.runner import new_training, resumed_training
 from ga3c_tf.runs.folder import RunFolder, read_config
-from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
+from ga3c_tf.runs.log import EPISODE_COLUMNS, metric_columns, read_columns
 from ga3c_tf.trained.agent import Agent, Scores, load_agent
 
 if TYPE_CHECKING:
+    import gymnasium
+
     from ga3c_tf.systems.training import Training
 
 
@@ -66,7 +70,11 @@ class Run:
         self.config = read_config(self.path)
 
     def __repr__(self) -> str:
-        return f"Run({str(self.path)!r})"
+        text = f"<Run {self.path}: {self.config.env_id}, {self.config.system}"
+        if not self.summary:
+            return f"{text}>"
+        score = self.summary["rolling_score"]
+        return f"{text}, {self.summary['agent_steps']:,} agent steps, rolling score {score:.1f}>"
 
     def agent(self, checkpoint: str | int = "best", **options: Any) -> Agent:
         """Load the agent of a checkpoint.
@@ -97,8 +105,11 @@ class Run:
         return resume(self.path, trust_code=self._trust_code, **{**self._functions, **changes})
 
     def metrics(self) -> dict[str, np.ndarray]:
-        """Return the columns of metrics.csv by name, each float64 [rows]; an empty cell is not-a-number."""
-        return dict(read_columns(self.path / "metrics.csv", METRIC_COLUMNS))
+        """Return the columns of metrics.csv by name, those of callbacks too, each float64 [rows].
+
+        An empty cell is not-a-number.
+        """
+        return dict(read_columns(self.path / "metrics.csv", metric_columns(self.path)))
 
     def episodes(self) -> dict[str, np.ndarray]:
         """Return the columns of episodes.csv by name, each float64 [episodes], like 'score' and 'length'."""
@@ -107,7 +118,12 @@ class Run:
 
 @global_generators_kept()
 def train(
-    env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress: bool = True, **settings: Any
+    env: str | gymnasium.Env | Callable[..., Any],
+    *,
+    preset: str = USUAL_PRESET,
+    progress: bool = True,
+    callbacks: Sequence[Callback] = (),
+    **settings: Unpack[TrainSettings],
 ) -> Run:
     """Train an agent until its budget is reached, and return the run.
 
@@ -115,12 +131,15 @@ def train(
     Ctrl-C ends any training with a checkpoint.
 
     Args:
-        env: Gymnasium id such as 'CartPole-v1' or 'ALE/Pong-v5', or a function that makes an environment.
+        env: Gymnasium id such as 'CartPole-v1' or 'ALE/Pong-v5', an environment, of which each agent gets a
+            copy, or a function that makes one.
         preset: name of the preset to start from; `settings` override its values.
         progress: whether to print a line every few seconds.
+        callbacks: objects of `ga3c_tf.callbacks` or your own, called during the training.
         settings: any setting of `ga3c-tf train`, by its name in `Config`, such as `minutes=2`, `seed=1` or
             `num_agents=8`. None is the same as leaving a setting out. Without `seed`, a random seed is drawn.
-            `network` and `loss` may be functions. Remote agents need the command line, because they need its
+            `network` may be a `keras.Model`, whose weights are the initial ones, or a function, as `loss`.
+            Remote agents need the command line, because they need its
             option `--ray`.
 
     Returns:
@@ -130,6 +149,7 @@ def train(
         UserError: a setting is invalid; the message says what would be right.
         Diverged: the training diverged; the last checkpoint is kept.
         RuntimeError: too many agent processes failed, or the last checkpoint could not be written.
+        Exception: an error of a callback, after a checkpoint.
     """
     if env is None:
         raise UserError("train needs an environment, such as 'CartPole-v1'")
@@ -138,17 +158,26 @@ def train(
     )
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given})
     _free_ended_trainings()
-    return _run(*new_training(config, _command("train"), warn, given=given), progress, trust_code=True)
+    training, folder = new_training(config, _command("train"), warn, given=given, callbacks=callbacks)
+    return _run(training, folder, progress, trust_code=True)
 
 
 @global_generators_kept()
-def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False, **changes: Any) -> Run:
+def resume(
+    path: str | Path,
+    *,
+    progress: bool = True,
+    trust_code: bool = False,
+    callbacks: Sequence[Callback] = (),
+    **changes: Unpack[RunChanges],
+) -> Run:
     """Continue the training of a run folder from its newest checkpoint.
 
     Args:
         path: the run folder.
         progress: whether to print a line every few seconds.
         trust_code: whether to import custom code that the run's settings name.
+        callbacks: as for `train`; those of earlier sessions are not recorded.
         changes: settings to change, such as `learning_rate` or a new budget (`steps`, `minutes` or
             `episodes`). A budget is a total that includes earlier sessions; a budget of None is ignored. If
             `env`, `network` or `loss` were functions of another program, pass them again. Settings that hold
@@ -162,6 +191,7 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
             a change is invalid.
         Diverged: as for `train`.
         RuntimeError: as for `train`.
+        Exception: as for `train`.
     """
     config = read_config(path)
     given = {name: value for name, value in changes.items() if value is not None or name not in BUDGETS}
@@ -171,7 +201,7 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
         {getattr(config, SETTING_OF[name]): function for name, function in functions.items()}
     ):
         training, folder = resumed_training(
-            Path(path), by_config_name(left), _command("resume"), warn, trust_code
+            Path(path), by_config_name(left), _command("resume"), warn, trust_code, callbacks=callbacks
         )
         return _run(training, folder, progress, trust_code, functions)
 
@@ -183,12 +213,17 @@ def _run(
     trust_code: bool,
     functions: dict[str, Callable[..., Any]] | None = None,
 ) -> Run:
-    from ga3c_tf.status import beginning, line
+    from ga3c_tf.status import PlainStatus, beginning
 
+    report = PlainStatus().show if progress else _nothing
     with closing(folder), scheduling_restored(), stopped_by_interrupt(training):
         say(beginning(folder.config, folder.path))
-        summary = training.run((lambda row: say(line(row))) if progress else (lambda row: None))
+        summary = training.run(report)
     return Run(folder.path, summary, trust_code, functions)
+
+
+def _nothing(row: dict) -> None:
+    pass
 
 
 def _command(function: str) -> list[str]:

@@ -10,6 +10,7 @@ import itertools
 import math
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
@@ -64,6 +65,19 @@ TEXTS = ("event", "why", "node")
 WARN_SECONDS = 60.0
 BLOCK_BYTES = 65_536
 """Bytes read at a time from the end of a file."""
+_OWN = re.compile(r"\w+(/\w+)+", re.ASCII)
+
+
+def is_own(name: str) -> bool:
+    """Return whether a metric is one of a callback's own: its name has a group, as in 'evaluation/score'."""
+    return _OWN.fullmatch(name) is not None
+
+
+def metric_columns(folder: Path) -> tuple[str, ...]:
+    """Return the columns of a run's metrics.csv: `METRIC_COLUMNS`, and those of callbacks."""
+    with _opened(folder / "metrics.csv") as lines:
+        header = next(iter(lines), "")
+    return (*METRIC_COLUMNS, *filter(is_own, header.removesuffix("\n").split(",")))
 
 
 class RunLog:
@@ -78,6 +92,7 @@ class RunLog:
         warn: called with one line, at most once a minute, while rows cannot be written, and about damaged
             rows.
         nodes: whether to write nodes.csv.
+        own_metrics: names of the metrics of callbacks, which follow the columns of metrics.csv.
     """
 
     def __init__(
@@ -88,6 +103,7 @@ class RunLog:
         episodes: int = 0,
         warn: Callable[[str], None] = print,
         nodes: bool = False,
+        own_metrics: Iterable[str] = (),
     ):
         def table(
             name: str, columns: tuple[str, ...], counter: str = "time_s", last: float = time_s + 1e-3
@@ -98,7 +114,8 @@ class RunLog:
         self._warn = warn
         self._warned = -math.inf
         self._episodes = table("episodes.csv", EPISODE_COLUMNS, "episode", episodes)
-        self._metrics = table("metrics.csv", METRIC_COLUMNS)
+        self._columns = tuple(dict.fromkeys((*metric_columns(folder), *own_metrics)))
+        self._metrics = table("metrics.csv", self._columns)
         self._adjustment = table("adjustment.csv", ADJUSTMENT_COLUMNS)
         self._event_log = table("events.csv", EVENT_COLUMNS)
         self._node_log = table("nodes.csv", NODE_COLUMNS) if nodes else None
@@ -128,11 +145,11 @@ class RunLog:
 
         Columns of other algorithms stay empty.
         """
-        self._write(self._metrics, METRIC_COLUMNS, dict.fromkeys(METRIC_COLUMNS, math.nan) | row)
+        self._write(self._metrics, self._columns, dict.fromkeys(self._columns, math.nan) | row)
         self._summary(
             row["agent_steps"],
             {
-                f"metrics/{name}": value
+                name if is_own(name) else f"metrics/{name}": value
                 for name, value in row.items()
                 if name not in ("time_s", "agent_steps")
             },
@@ -240,9 +257,9 @@ def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dic
     # Text after the last line break is an incomplete line.
     lines = end.decode(errors="replace").split("\n")[:-1]
     with file.open(errors="replace", newline="\n") as stream:
-        missing = _missing_cells(stream.readline(), columns)
+        arranged = _arrangement(stream.readline(), columns) or _as_it_is
     # So may be the first line.
-    rows = [_cells(line + missing, columns) for line in (lines[1:] if place else lines)]
+    rows = [_cells(arranged(line), columns) for line in (lines[1:] if place else lines)]
     return [dict(zip(columns, cells, strict=True)) for cells in rows[-count:] if cells is not None]
 
 
@@ -256,24 +273,41 @@ def _opened(file: Path) -> contextlib.AbstractContextManager[Iterable[str]]:
 def _parsed(lines: Iterable[str], columns: tuple[str, ...]) -> Iterator[tuple[str, list[str] | None]]:
     """Yield each line except the header, with its cells, or with None if the line is damaged.
 
-    Lines of an older version, which had fewer columns, are padded with empty cells. Each line is parsed on
-    its own, because a wrong quotation mark would otherwise swallow all lines after it.
+    Lines have the cells of `columns`, whatever columns their file has. Each line is parsed on its own,
+    because a wrong quotation mark would otherwise swallow all lines after it.
     """
     lines = iter(lines)
     first = next(lines, "")
-    missing = _missing_cells(first, columns)
-    header = ",".join(columns[: len(columns) - len(missing)]) + "\n"
-    if first and first != header:
+    arranged = _arrangement(first, columns)
+    if first and arranged is None:
         lines = itertools.chain([first], lines)
     for line in lines:
-        filled = line.removesuffix("\n") + missing
-        yield filled + "\n", _cells(filled, columns) if line.endswith("\n") else None
+        cells = (arranged or _as_it_is)(line.removesuffix("\n"))
+        yield cells + "\n", _cells(cells, columns) if line.endswith("\n") else None
 
 
-def _missing_cells(header: str, columns: tuple[str, ...]) -> str:
-    """Return the commas that each line of a file lacks if an older version wrote only the first columns."""
+def _arrangement(header: str, columns: tuple[str, ...]) -> Callable[[str], str] | None:
+    """Return what gives a line of a file with this header the cells of `columns`; None for another header.
+
+    An older version wrote only the first columns, and files may have columns of callbacks after them.
+    """
     names = tuple(header.removesuffix("\n").split(","))
-    return "," * (len(columns) - len(names)) if names == columns[: len(names)] else ""
+    if names == columns[: len(names)]:
+        missing = "," * (len(columns) - len(names))
+        return lambda line: line + missing
+    if names[:1] != columns[:1] or not all(name in columns or is_own(name) for name in names):
+        return None
+    places = [names.index(name) if name in names else len(names) for name in columns]
+
+    def arranged(line: str) -> str:
+        cells = [*line.split(","), ""]  # the last one is that of a column that the file lacks
+        return ",".join(cells[place] for place in places) if len(cells) == len(names) + 1 else ""
+
+    return arranged
+
+
+def _as_it_is(line: str) -> str:
+    return line
 
 
 def _cells(line: str, columns: tuple[str, ...]) -> list[str] | None:

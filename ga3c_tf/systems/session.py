@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,7 @@ class Session:
         steps_before: agent steps of earlier sessions.
         workers_before: N_A, N_P and N_T that an earlier session found best, or None.
         log: the curves; set by `open_log`.
+        on_episode: called with each row of episodes.csv, inside of `collect_episodes`; must not fail.
 
     Raises:
         UserError: the network does not fit the environment, or there is too little memory.
@@ -94,8 +96,11 @@ class Session:
         self.workers_before: list[int] | None = None
         self._time_before = 0.0
         self._agents_started = 0
+        self.on_episode: Callable[[dict], None] = lambda row: None
         self._stop_reason: str | None = None
-        self._start: float | None = None
+        # The time of `begin`, later by what did not count, and the time at which the clock was stopped. One
+        # tuple, since other threads read it.
+        self._clock: tuple[float, float | None] | None = None
 
     # the server and its device
 
@@ -127,8 +132,11 @@ class Session:
 
     @property
     def seconds(self) -> float:
-        """Seconds since `begin`; 0 before it."""
-        return 0.0 if self._start is None else time.monotonic() - self._start
+        """Seconds since `begin`; 0 before it. Those in `clock_stopped` do not count."""
+        if self._clock is None:
+            return 0.0
+        start, stopped = self._clock
+        return (stopped or time.monotonic()) - start
 
     def rates(self) -> Rates:
         """Return the current rates."""
@@ -141,7 +149,18 @@ class Session:
 
     def begin(self) -> None:
         """Start the clock."""
-        self._start = time.monotonic()
+        self._clock = time.monotonic(), None
+
+    @contextlib.contextmanager
+    def clock_stopped(self) -> Iterator[None]:
+        """Let the seconds of the block not count as training."""
+        seconds = self.seconds
+        now = time.monotonic()
+        self._clock = now - seconds, now
+        try:
+            yield
+        finally:
+            self._clock = time.monotonic() - seconds, None
 
     def restore(self, counters: dict) -> None:
         """Continue from a checkpoint.
@@ -232,15 +251,19 @@ class Session:
         self.warn(f"the replay memory of {config.replay_size:,} states takes {mib:,.0f} MiB")
         return Replay(config, spec, self.memory)
 
-    def open_log(self, path: Path) -> None:
+    def open_log(self, path: Path, own_metrics: Iterable[str] = ()) -> None:
         """Open the curves in the run folder `path`; rows from a lost part of the run are dropped.
+
+        Args:
+            path: the run folder.
+            own_metrics: names of the metrics of callbacks.
 
         Raises:
             OSError: the curves cannot be written.
         """
         nodes = self.config.remote_agents > 0
         self.log = RunLog(
-            path, self.steps_before, self._time_before, self.stats.episodes, self.warn, nodes=nodes
+            path, self.steps_before, self._time_before, self.stats.episodes, self.warn, nodes, own_metrics
         )
 
     def collect_episodes(self) -> None:
@@ -262,6 +285,7 @@ class Session:
                     "length": length,
                 }
                 self.log.episode(row, self.stats.rolling_score)
+                self.on_episode(row)
 
     def tell(self, event: str, why: str) -> None:
         """Warn of a problem that the run survives, and log it as an event."""

@@ -42,10 +42,12 @@ class System(abc.ABC):
         is_deterministic: whether a seed determines every weight, for which TensorFlow must compute in a fixed
             order.
         device: the device that the system needs; None for that of the settings.
+        rests_while_paused: whether nothing is trained in `paused`, so that its time need not count.
     """
 
     is_deterministic: ClassVar[bool] = False
     device: ClassVar[str | None] = None
+    rests_while_paused: ClassVar[bool] = True
 
     def __init__(self, session: Session):
         self.session = session

@@ -6,8 +6,10 @@ import contextlib
 import functools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import Diverged
@@ -18,6 +20,7 @@ from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.trackers import Tracking
+from ga3c_tf.systems.callbacks import Callback, Callbacks
 from ga3c_tf.systems.health import HealthMonitor
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import System
@@ -42,13 +45,17 @@ class Training:
         run: run folder; nothing is written to it before `run` is called.
         device: TensorFlow device, as `configure_device` returned it.
         warn: called with one line about a problem that the run survives.
+        callbacks: called at rows, episodes, checkpoints and the end.
 
     Attributes:
         session: model, counters and curves.
         system: system that trains.
+        config: settings.
+        path: run folder.
 
     Raises:
-        UserError: the network does not fit the environment, or there is too little memory.
+        UserError: the network does not fit the environment, there is too little memory, or what is given as a
+            callback is none.
         ValueError: the settings have no seed.
     """
 
@@ -60,10 +67,14 @@ class Training:
         run: RunFolder,
         device: str,
         warn: Callable[[str], None],
+        callbacks: Sequence[Callback] = (),
     ):
+        self.config = config
+        self.path = run.path
+        self._callbacks = Callbacks(callbacks)
         self.session = Session(config, spec, device, warn)
         self.system = system(self.session)
-        self._run = run
+        self.session.on_episode = self._callbacks.episode_ended
         self._health = HealthMonitor(self.session, self.system)
 
     def resume(self) -> float:
@@ -78,12 +89,38 @@ class Training:
         session.restore(counters)
         if session.replay:
             steps = session.steps_before
-            session.replay.resume(checkpoint_folders(self._run.path)[steps], steps, session.warn)
+            session.replay.resume(checkpoint_folders(self.path)[steps], steps, session.warn)
         return counters["time_s"]
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: str = outcomes.CALLBACK) -> None:
         """Ask the run to end; safe in a signal handler and from other threads."""
         self.session.stop(reason)
+
+    @property
+    def agent_steps(self) -> int:
+        """Environment steps taken by all agents, earlier sessions included."""
+        return self.session.agent_steps
+
+    def log(self, values: Mapping[str, float]) -> None:
+        """Log metrics of a callback: in metrics.csv, TensorBoard and a tracker, with the row that follows.
+
+        Args:
+            values: by name, one of `Callback.metrics`. Of several between two rows, the last one counts.
+
+        Raises:
+            UserError: no callback names such a metric.
+        """
+        self._callbacks.log(values)
+
+    @contextlib.contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Let no update change the model during the block, which does not count as time of training.
+
+        A3C goes on meanwhile: the model is a copy of its weights, and the time counts.
+        """
+        rests = self.system.rests_while_paused
+        with self.system.paused(), self.session.clock_stopped() if rests else contextlib.nullcontext():
+            yield
 
     def kill(self) -> None:
         """Kill all processes of the run, without waiting for them."""
@@ -93,8 +130,8 @@ class Training:
         """Train until the budget or target score is reached or `stop` is called.
 
         Args:
-            report: called with each row of metrics when it is logged, with episodes, rolling score and
-                progress added.
+            report: called with each row of metrics when it is logged, with episodes, rolling score, progress
+                and the number of agents that have started added.
 
         Returns:
             The summary: why the run ended (a constant of `runs.outcomes`), counters, rates over this session,
@@ -107,7 +144,7 @@ class Training:
                 remains.
             Exception: any other error of a predictor or trainer.
         """
-        tracking = Tracking(self._run.path, self.session.config, self.session.warn)
+        tracking = Tracking(self.path, self.session.config, self.session.warn)
 
         def show(row: dict) -> None:
             tracking.log(row)
@@ -119,6 +156,7 @@ class Training:
             ended = summary["ended"]
         finally:
             tracking.close(ended)
+        self._callbacks.end(summary)
         return summary
 
     def _train(self, report: Callable[[dict], None]) -> dict:
@@ -133,9 +171,10 @@ class Training:
             "samples": stats.trained_samples,
         }
         self._open_log()
-        rows = _Rows(session, self.system, report)
+        rows = _Rows(session, self.system, self._callbacks, report)
         failed: BaseException | None = None
         try:
+            self._callbacks.begin(self)
             if not self._checkpoints.steps():
                 self._save()  # a run that is killed early can be resumed too
             self.system.start()
@@ -156,7 +195,7 @@ class Training:
                 "fewer --agents, which start sooner"
             )
         return {
-            "run": str(self._run.path),
+            "run": str(self.path),
             "ended": ended,
             "agent_steps": session.agent_steps,
             "updates": stats.updates,
@@ -176,9 +215,9 @@ class Training:
 
     def _open_log(self) -> None:
         try:
-            self.session.open_log(self._run.path)
+            self.session.open_log(self.path, self._callbacks.metrics)
         except OSError as error:
-            raise NotSaved(f"cannot write to {self._run.path}: {error.strerror}") from None
+            raise NotSaved(f"cannot write to {self.path}: {error.strerror}") from None
 
     def _train_until_ended(self, rows: _Rows) -> str:
         """Drive the system, log and save until the run should end; return the reason."""
@@ -192,6 +231,7 @@ class Training:
             rows.write_if_due()
             if time.monotonic() >= save_at:
                 save_at = time.monotonic() + self._save_or_wait()
+            self._callbacks.tell()
         with self._forgiving_at_the_end():
             self.system.finish()
         rows.write_last()
@@ -235,7 +275,7 @@ class Training:
 
     @functools.cached_property
     def _checkpoints(self) -> Checkpoints:
-        return Checkpoints(self._run.path, self.session.model.checkpoint_objects(), self.session.warn)
+        return Checkpoints(self.path, self.session.model.checkpoint_objects(), self.session.warn)
 
     def _save_or_wait(self) -> float:
         """Write a checkpoint, or report that it cannot be written; return the seconds until the next try."""
@@ -277,7 +317,9 @@ class Training:
             session.log.flush()  # otherwise a resumed run could find rows missing
             session.model.store()
             replay = session.replay if session.config.save_replay else None
-            return self._checkpoints.save(agent_steps, counters, session.stats.settled_score, replay)
+            path = self._checkpoints.save(agent_steps, counters, session.stats.settled_score, replay)
+            self._callbacks.checkpoint_written(path)
+            return path
         except OSError as error:
             raise NotSaved(f"no checkpoint at {agent_steps} agent steps: {error.strerror or error}") from None
 
@@ -285,9 +327,12 @@ class Training:
 class _Rows:
     """Writes the rows of metrics.csv, one every `log_seconds`."""
 
-    def __init__(self, session: Session, system: System, report: Callable[[dict], None]):
+    def __init__(
+        self, session: Session, system: System, callbacks: Callbacks, report: Callable[[dict], None]
+    ):
         self._session = session
         self._system = system
+        self._callbacks = callbacks
         self._report = report
         self._period = session.config.log_seconds
         self._window_start = session.time_s
@@ -313,8 +358,12 @@ class _Rows:
         self._due = in_time if in_time > now else now + self._period
 
     def write_last(self) -> None:
-        """Write a row for the time since the last one, unless that time is too short for meaningful rates."""
-        if self._count == 0 or self._session.time_s - self._window_start > self._period / 2:
+        """Write a row for the time since the last one, unless that time is too short for meaningful rates.
+
+        What callbacks have logged is written in any case.
+        """
+        is_long = self._session.time_s - self._window_start > self._period / 2
+        if self._count == 0 or is_long or self._callbacks.has_logged:
             self._write()
 
     def _write(self) -> None:
@@ -345,12 +394,13 @@ class _Rows:
             "rss_mb": resident_mib(),
             "dropped_steps": session.lag_limit.dropped_steps,
         }
-        session.log.metrics(row)
-        self._report(
-            {
-                **row,
-                "episodes": session.stats.episodes,
-                "rolling_score": session.stats.rolling_score,
-                "progress": session.progress(),
-            }
-        )
+        started = int(np.count_nonzero(session.memory.steps))
+        standing = {
+            "started": min(started, counts.agents),
+            "episodes": session.stats.episodes,
+            "rolling_score": session.stats.rolling_score,
+            "progress": session.progress(),
+        }
+        own = self._callbacks.metrics_of({**row, **standing})
+        session.log.metrics({**row, **own})
+        self._report({**row, **standing, **own})

@@ -23,6 +23,7 @@ from ga3c_tf.trained.pretrained import agent_folder
 if TYPE_CHECKING:
     import gymnasium
 
+    from ga3c_tf.model.tensorflow import keras
     from ga3c_tf.trained.policies import TrainedAgent
 
 
@@ -62,6 +63,13 @@ class Agent:
         self.config = trained.config
         self.agent_steps = trained.agent_steps
 
+    def __repr__(self) -> str:
+        trained = self._trained
+        return (
+            f"<Agent for {self.config.env_id}: {trained.checkpoint} checkpoint, "
+            f"{self.agent_steps:,} agent steps, network {self.config.network}>"
+        )
+
     def act(self, state: np.ndarray) -> int:
         """Choose an action for one state.
 
@@ -76,7 +84,29 @@ class Agent:
         """
         return int(self._trained.act(np.asarray(state)[None])[0])
 
-    def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def predict(
+        self,
+        observation: np.ndarray,
+        state: None = None,
+        episode_start: Any = None,
+        deterministic: bool | None = None,
+    ) -> tuple[np.ndarray, None]:
+        """Choose actions as agents of Stable-Baselines3 do, for its `evaluate_policy` and similar programs.
+
+        Args:
+            observation: one state [*state_shape], or a batch of states [B, *state_shape].
+            state, episode_start: not used: the network is not recurrent.
+            deterministic: whether to take the most probable action; by default as the agent was loaded.
+
+        Returns:
+            The action, or actions int64 [B], and None.
+        """
+        states = np.asarray(observation)
+        is_one = states.ndim == len(self._trained.model.states.shape) - 1
+        actions = self._trained.act(states[None] if is_one else states, deterministic)
+        return (actions[0] if is_one else actions), None
+
+    def policy(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predict policy and values for a batch of states.
 
         Args:
@@ -87,6 +117,14 @@ class Agent:
         """
         policy, values, _ = self._trained.model.predict(np.asarray(states))
         return policy, values
+
+    @property
+    def network(self) -> keras.Model:
+        """The network, a `keras.Model` from states [B, *state_shape] to (logits [B, A], values [B]), float32.
+
+        With Q-learning it gives the values of actions instead, [B, A].
+        """
+        return self._trained.model.network
 
     def make_environment(self, render_mode: str | None = None) -> gymnasium.Env:
         """Make a Gymnasium environment with the preprocessing that the agent was trained with.
@@ -146,14 +184,15 @@ class Agent:
         self._trained.seed_actions(seed)
         return record(self._trained, episodes, seed, Path(file))
 
-    def export(self, file: str | Path, form: str = "onnx") -> dict[str, Any]:
+    def export(self, file: str | Path, form: str | None = None) -> dict[str, Any]:
         """Write the network to a file for other programs, and its metadata to FILE.json beside it.
 
         The metadata says how states are made and what the outputs mean.
 
         Args:
             file: file to write, or folder for 'savedmodel'; it must not exist.
-            form: 'onnx', 'savedmodel' or 'keras'.
+            form: 'onnx', 'savedmodel' or 'keras'; by default that of the suffix, .onnx or .keras, and
+                'savedmodel' for a name without one.
 
         Returns:
             The metadata in FILE.json.
@@ -162,9 +201,9 @@ class Agent:
             UserError: the file exists, has the wrong suffix or cannot be written, a package is missing, or
                 the network cannot be converted.
         """
-        from ga3c_tf.trained.export import export_agent
+        from ga3c_tf.trained.export import export_agent, form_of
 
-        return export_agent(self._trained, Path(file), form)
+        return export_agent(self._trained, Path(file), form or form_of(Path(file)))
 
 
 def load_agent(
@@ -180,7 +219,8 @@ def load_agent(
     """Load a trained agent.
 
     Args:
-        source: a run folder, a folder of weights, or the name of published weights such as 'pong'.
+        source: a run folder, a folder of weights, or the name of published weights, such as 'pong', or
+            'hf:OWNER/NAME' for weights on the Hugging Face Hub.
         checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint; always
             'best' for weights.
         greedy: whether to take the most probable action instead of sampling one.

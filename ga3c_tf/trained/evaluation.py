@@ -10,7 +10,7 @@ from ga3c_tf.config import MOST_EPISODE_STEPS
 from ga3c_tf.console import counted, warn
 from ga3c_tf.trained.environments import EvaluationProcesses
 from ga3c_tf.trained.intervals import mean_interval
-from ga3c_tf.trained.policies import RandomAgent, TrainedAgent
+from ga3c_tf.trained.policies import ModelAgent, RandomAgent
 
 PARALLEL = 10
 """Number of environments stepped in parallel. Fixed, so that a seed gives the same scores on any machine."""
@@ -34,7 +34,7 @@ class Evaluation:
 
 
 def evaluate(
-    agent: TrainedAgent | RandomAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS
+    agent: ModelAgent | RandomAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS
 ) -> Evaluation:
     """Play whole episodes in parallel environments and return their scores.
 
@@ -80,7 +80,7 @@ def _close(environments: EvaluationProcesses) -> None:
 
 
 def _play_episodes(
-    agent: TrainedAgent | RandomAgent, environments: EvaluationProcesses, episodes: int, count: int
+    agent: ModelAgent | RandomAgent, environments: EvaluationProcesses, episodes: int, count: int
 ) -> list[tuple[float, int, bool]]:
     """Play the episodes and return each one's score, length and whether it was terminated.
 
@@ -109,7 +109,7 @@ def _play_episodes(
     return [episode for episodes_of_one in played for episode in episodes_of_one]
 
 
-def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
+def summary(agent: ModelAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
     """Return a JSON-ready summary: mean, standard deviation, median, 95 % interval, scores and protocol.
 
     The interval is None for one episode.

@@ -25,6 +25,20 @@ def default_file(run: Path, form: str) -> Path:
     return Path(run.resolve().name + SUFFIXES[form])
 
 
+def form_of(file: Path) -> str:
+    """Return the format of a file by its suffix, and SavedModel for a folder, whose name has none.
+
+    Raises:
+        UserError: no format has this suffix.
+    """
+    forms = {suffix: form for form, suffix in SUFFIXES.items()}
+    if file.suffix in forms:
+        return forms[file.suffix]
+    if file.suffix:
+        raise UserError(f"{file}: no format has the suffix {file.suffix}; it must be .onnx, .keras or none")
+    return "savedmodel"
+
+
 def metadata_of(file: Path) -> Path:
     """Return the JSON file that describes an exported network: its file name with .json appended."""
     return file.with_name(file.name + ".json")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ga3c_tf.algorithms.factory import new_model
+from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
@@ -21,7 +22,62 @@ ACTIONS = 1
 """Key of the actions' random stream. Without it, an environment of the same seed would have the same one."""
 
 
-class TrainedAgent:
+class ModelAgent:
+    """The policy of a model, which acts by itself.
+
+    Args:
+        config: settings of the run.
+        model: the model, whose current weights are used.
+        greedy: whether to take the most probable action instead of sampling one.
+        seed: seed of the sampled actions.
+        agent_steps: agent steps that the model was trained for.
+        checkpoint: where the weights are from, in words.
+        before: called before each choice of actions; its error ends what the agent is used for.
+
+    Attributes:
+        config: the run's settings, for whole games (`terminal_on_life_loss` off).
+        model, agent_steps, checkpoint: as given.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        model: NetworkModel,
+        greedy: bool,
+        seed: int,
+        agent_steps: int,
+        checkpoint: str,
+        before: Callable[[], None] = lambda: None,
+    ):
+        self.config = config.replace(terminal_on_life_loss=False)
+        self.model = model
+        self.agent_steps = agent_steps
+        self.checkpoint = checkpoint
+        self._greedy = greedy
+        self._before = before
+        self.seed_actions(seed)
+
+    def seed_actions(self, seed: int) -> None:
+        """Restart the random stream of the sampled actions from `seed`."""
+        self._rng = _actions_of(seed)
+
+    def act(self, states: np.ndarray, greedy: bool | None = None) -> np.ndarray:
+        """Return actions int64 [B] for states [B, *state_shape].
+
+        Args:
+            states: the states.
+            greedy: whether to take the most probable actions; None: as given to the constructor.
+        """
+        self._before()
+        policy, _, _ = self.model.predict(states)
+        if self._greedy if greedy is None else greedy:
+            return policy.argmax(axis=1)
+        cumulative = policy.cumsum(axis=1)
+        draws = self._rng.random(len(policy))[:, None] * cumulative[:, -1:]
+        return np.minimum((cumulative <= draws).sum(axis=1), policy.shape[1] - 1)
+
+
+class TrainedAgent(ModelAgent):
     """The policy of a run's checkpoint, or of published weights.
 
     Args:
@@ -56,41 +112,22 @@ class TrainedAgent:
         changes: Mapping[str, Any] = MappingProxyType({}),
     ):
         self.folder = Path(run)
-        self.config: Config = read_config(run, "playing", warn).replace(
-            **changes, terminal_on_life_loss=False
-        )
-        spec = describe_environment(self.config)
+        config: Config = read_config(run, "playing", warn).replace(**changes, terminal_on_life_loss=False)
         # The same scores and exports on every processor.
-        plain = self.config.resolved(dtype_policy="float32", compile="off", devices=None)
-        self.model = new_model(plain, spec, seed, device)
-        self.agent_steps: int
-        self.checkpoint: str
+        plain = config.resolved(dtype_policy="float32", compile="off", devices=None)
+        model = new_model(plain, describe_environment(config), seed, device)
         if weights.file_of(self.folder):
             if checkpoint != "best":
                 raise UserError(
                     f"{run} has weights, and no checkpoints to choose from; leave --checkpoint out"
                 )
-            self.agent_steps = weights.load_weights(self.folder, self.model)
-            self.checkpoint = "published"
+            agent_steps = weights.load_weights(self.folder, model)
+            description = "published"
         else:
-            checkpoints = Checkpoints(self.folder, self.model.checkpoint_objects(), warn)
-            self.agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
-            self.checkpoint = _in_words(checkpoint, self.agent_steps, checkpoints.best())
-        self._greedy = greedy
-        self.seed_actions(seed)
-
-    def seed_actions(self, seed: int) -> None:
-        """Restart the random stream of the sampled actions from `seed`."""
-        self._rng = _actions_of(seed)
-
-    def act(self, states: np.ndarray) -> np.ndarray:
-        """Return actions int64 [B] for states [B, *state_shape]."""
-        policy, _, _ = self.model.predict(states)
-        if self._greedy:
-            return policy.argmax(axis=1)
-        cumulative = policy.cumsum(axis=1)
-        draws = self._rng.random(len(policy))[:, None] * cumulative[:, -1:]
-        return np.minimum((cumulative <= draws).sum(axis=1), policy.shape[1] - 1)
+            checkpoints = Checkpoints(self.folder, model.checkpoint_objects(), warn)
+            agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
+            description = _in_words(checkpoint, agent_steps, checkpoints.best())
+        super().__init__(config, model, greedy, seed, agent_steps, description)
 
 
 def _in_words(wanted: str | int, loaded: int, best: int | None) -> str:

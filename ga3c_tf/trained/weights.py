@@ -85,17 +85,18 @@ def check_free(folder: Path) -> None:
         raise UserError(f"{folder} has something else in it; name a new folder for the weights")
 
 
-def packed_weights(model: NetworkModel, name: str = FILE) -> bytes:
+def packed_weights(model: NetworkModel, name: str = FILE, most_bytes: int | None = MOST_BYTES) -> bytes:
     """Return the content of a file of weights.
 
     Args:
         model: the model whose weights are packed.
         name: name of the file, `FILE` or `SAFETENSORS`.
+        most_bytes: largest size of a NumPy archive; None for any.
 
     Raises:
-        UserError: the NumPy archive is over 5 MB.
+        UserError: the NumPy archive is larger.
     """
-    return _safetensors_of(model) if name == SAFETENSORS else _archive_of(model)
+    return _safetensors_of(model) if name == SAFETENSORS else _archive_of(model, most_bytes)
 
 
 def save_weights(folder: Path, content: bytes, config_json: str, score: dict, name: str = FILE) -> Path:
@@ -192,18 +193,19 @@ def _safetensors() -> types.ModuleType:
     return safetensors.numpy
 
 
-def _archive_of(model: NetworkModel) -> bytes:
+def _archive_of(model: NetworkModel, most_bytes: int | None) -> bytes:
     """Return the weights as a compressed NumPy archive, each named by its number.
 
     Raises:
-        UserError: the archive is over `MOST_BYTES`.
+        UserError: the archive is over `most_bytes`.
     """
     archive = io.BytesIO()
     arrays = {str(number): weights for number, weights in enumerate(model.network.get_weights())}
     np.savez_compressed(archive, **{name: array.astype(np.float32) for name, array in arrays.items()})
-    if (size := len(archive.getvalue())) > MOST_BYTES:
+    size = len(archive.getvalue())
+    if most_bytes is not None and size > most_bytes:
         raise UserError(
-            f"the weights take {size / 1e6:.1f} MB, and a NumPy archive has at most {MOST_BYTES / 1e6:.0f}; "
+            f"the weights take {size / 1e6:.1f} MB, and a NumPy archive has at most {most_bytes / 1e6:.0f}; "
             "--format huggingface has no limit"
         )
     return archive.getvalue()

@@ -86,19 +86,24 @@ class DynamicAdjustment(Worker):
                 self._log(self._row(setting, read(windows), self.search.observe(windows)))
 
     def _measure(self, left_out: float) -> list[Window]:
-        """Return the windows of one period after its first `left_out` seconds; none if the thread stops."""
+        """Return the windows of one period after its first `left_out` seconds; none if the thread stops.
+
+        Windows in which the clock stood, as during an evaluation, are left out.
+        """
         self._stopping.wait(left_out)
         windows = []
         count = self._samples()
         start = self._clock()
+        length = (self._period - left_out) / WINDOWS
         for _ in range(WINDOWS):
-            if self._stopping.wait((self._period - left_out) / WINDOWS):
+            if self._stopping.wait(length):
                 return []
             before = count
             began = start
             count = self._samples()
             start = self._clock()
-            windows.append(Window(count - before, start - began))
+            if start - began > length / 2:
+                windows.append(Window(count - before, start - began))
         return windows
 
     def _row(self, setting: WorkerCounts, reading: Reading, decision: Decision) -> dict:

@@ -14,6 +14,7 @@ from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.stats import Stats
+from ga3c_tf.systems.callbacks import Callbacks
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.systems.training import Training, _Rows
@@ -235,7 +236,7 @@ class WrittenRows:
         self.times = []
         session.log = SimpleNamespace(metrics=lambda row: self.times.append(row["time_s"]))
         session.begin()
-        self.rows = _Rows(session, Steady(session, clock), lambda row: None)
+        self.rows = _Rows(session, Steady(session, clock), Callbacks(()), lambda row: None)
 
 
 @pytest.fixture

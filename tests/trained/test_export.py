@@ -326,7 +326,7 @@ def test_the_program_of_the_page_plays(agents, tmp_path, monkeypatch, capsys):
     # A random policy loses a point in this time or two.
     assert float(capsys.readouterr().out) == played["score"] >= 0
     np.testing.assert_allclose(
-        played["policy"], agents["pong"].predict(played["states"])[0], rtol=0, atol=1e-5
+        played["policy"], agents["pong"].policy(played["states"])[0], rtol=0, atol=1e-5
     )
 
 

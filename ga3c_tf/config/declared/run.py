@@ -59,6 +59,14 @@ class RunSettings:
         "Log the rows of metrics.csv to this experiment tracker too (default: none).",
         choices=("wandb", "mlflow"),
     )
+    evaluate_every: int | None = declare(
+        None,
+        "run",
+        "Evaluate the agent over 10 whole episodes every so many agent steps (default: not), and keep the "
+        "best weights in RUN/best_evaluated. Training rests meanwhile and its clock stands, except with a3c.",
+        low=1,
+        high=MOST**2,
+    )
     checkpoint_minutes: float = declare(5.0, "run", "Minutes between two checkpoints.", above=0)
     rolling_episodes: int = declare(
         100,

@@ -44,6 +44,7 @@ class A3C(System):
     """
 
     device = "cpu"
+    rests_while_paused = False
 
     def __init__(self, session: Session):
         super().__init__(session)

@@ -1,0 +1,181 @@
+"""Callbacks for `ga3c_tf.train(..., callbacks=[...])`: evaluation, early stop, and Optuna's pruning.
+
+```python
+from ga3c_tf.callbacks import EarlyStop, Evaluate
+
+callbacks = [Evaluate(every=50_000), EarlyStop("evaluation/score", patience=5)]
+ga3c_tf.train("CartPole-v1", preset="tuned-vector", callbacks=callbacks)
+```
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.systems.callbacks import Callback, Row
+from ga3c_tf.trained.weights import SCORE, packed_weights, save_weights
+
+if TYPE_CHECKING:
+    from ga3c_tf.systems.training import Training
+
+__all__ = ["BEST", "Callback", "EarlyStop", "Evaluate", "OptunaPruning"]
+
+BEST = "best_evaluated"
+"""Folder in a run folder with the weights of the best evaluation, for `load_agent` and `ga3c-tf play`."""
+SCORE_METRIC = "evaluation/score"
+
+
+class Evaluate(Callback):
+    """Evaluates the agent every so many agent steps, and keeps the weights with the highest mean score.
+
+    It plays whole episodes with sampled actions and raw scores, as `Agent.evaluate` does, at the first row of
+    metrics.csv that is due. Training rests meanwhile, and its clock stands (with A3C, both go on). The mean
+    is the metric `evaluation/score`. The best weights are in the folder `best_evaluated` of the run.
+
+    Args:
+        every: agent steps between two evaluations.
+        episodes: number of episodes of each.
+        seed: seed of the environments and of the sampled actions, the same for all evaluations.
+
+    Attributes:
+        best: highest mean score so far, that of earlier sessions included; -infinity before the first.
+
+    Raises:
+        UserError: `every` or `episodes` is less than 1.
+    """
+
+    metrics = (SCORE_METRIC,)
+
+    def __init__(self, every: int, episodes: int = 10, seed: int = 0):
+        if min(every, episodes) < 1:
+            raise UserError(f"Evaluate(every={every}, episodes={episodes}): both must be at least 1")
+        self.best = -math.inf
+        self._every = every
+        self._episodes = episodes
+        self._seed = seed
+
+    def begin(self, training: Training) -> None:
+        super().begin(training)
+        self._evaluated = training.agent_steps // self._every
+        file = training.path / BEST / SCORE
+        if file.exists():
+            self.best = json.loads(file.read_text())["mean"]
+
+    def on_row(self, row: Row) -> None:
+        if row["agent_steps"] // self._every == self._evaluated:
+            return
+        self._evaluated = int(row["agent_steps"] // self._every)
+        with self.training.at_rest():
+            score = self._score()
+            if score and score["mean"] > self.best:
+                self._save(score)
+        if score:
+            self.training.log({SCORE_METRIC: score["mean"]})
+
+    def _score(self) -> dict[str, Any] | None:
+        """Return the summary of an evaluation; None if the training was asked to end meanwhile."""
+        from ga3c_tf.trained.evaluation import evaluate, summary  # these load TensorFlow
+        from ga3c_tf.trained.policies import ModelAgent
+
+        training = self.training
+        model = training.session.model
+        agent = ModelAgent(
+            training.config, model, False, self._seed, training.agent_steps, "current", self._check
+        )
+        try:
+            return summary(agent, evaluate(agent, self._episodes, self._seed), False, self._seed)
+        except _Ending:
+            return None
+
+    def _check(self) -> None:
+        if self.training.session.stopping:
+            raise _Ending
+
+    def _save(self, score: dict[str, Any]) -> None:
+        self.best = score["mean"]
+        training = self.training
+        score["training"] = {"seed": training.config.seed, "minutes": round(training.session.time_s / 60, 1)}
+        config = training.config.replace(run_dir=None)
+        content = packed_weights(training.session.model, most_bytes=None)
+        save_weights(training.path / BEST, content, config.to_json(), score)
+
+
+class EarlyStop(Callback):
+    """Ends the training when a metric has not risen for some time.
+
+    Args:
+        metric: name of a metric in the row, such as 'rolling_score' or 'evaluation/score'.
+        patience: number of rows with a value of the metric that may follow each other without a new maximum.
+        min_delta: how much above the maximum a value must be to count as a new one.
+
+    Raises:
+        UserError: from the first row on, if there is no such metric.
+    """
+
+    def __init__(self, metric: str = "rolling_score", patience: int = 20, min_delta: float = 0.0):
+        self._metric = metric
+        self._patience = patience
+        self._min_delta = min_delta
+        self._highest = -math.inf
+        self._waited = 0
+
+    def on_row(self, row: Row) -> None:
+        value = _value(row, self._metric)
+        if math.isnan(value):
+            return
+        self._waited += 1
+        if value > self._highest + self._min_delta:
+            self._highest = value
+            self._waited = 0
+        if self._waited >= self._patience:
+            self.training.stop()
+
+
+class OptunaPruning(Callback):
+    """Reports a metric to a trial of Optuna, and ends the training if the trial is to be pruned.
+
+    `train` then raises `optuna.TrialPruned`, which `study.optimize` expects. The run has a checkpoint.
+
+    Args:
+        trial: the `optuna.Trial`.
+        metric: name of a metric in the row.
+        every: agent steps between two reports, so that trials are compared after equal numbers of steps.
+    """
+
+    def __init__(self, trial: Any, metric: str = "rolling_score", every: int = 10_000):
+        self._trial = trial
+        self._metric = metric
+        self._every = every
+        self._reported = 0
+
+    def on_row(self, row: Row) -> None:
+        number = int(row["agent_steps"]) // self._every
+        value = _value(row, self._metric)
+        if number == self._reported or math.isnan(value):
+            return
+        self._reported = number
+        self._trial.report(value, number * self._every)
+        if self._trial.should_prune():
+            import optuna
+
+            raise optuna.TrialPruned(
+                f"{self._metric} was {value:g} after {number * self._every:,} agent steps"
+            )
+
+
+class _Ending(Exception):
+    """The training was asked to end during an evaluation."""
+
+
+def _value(row: Row, metric: str) -> float:
+    """Return a metric of a row.
+
+    Raises:
+        UserError: the row has no such metric.
+    """
+    if metric not in row:
+        raise UserError(f"there is no metric {metric!r} in a row{did_you_mean(metric, [*row])}")
+    return row[metric]

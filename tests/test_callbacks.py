@@ -1,0 +1,233 @@
+"""Callbacks: what they are told, what they may do to a run, and those that come with the package."""
+
+import json
+import math
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import optuna
+import pytest
+from commands import ga3c_tf as command
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import ga3c_tf
+from ga3c_tf.callbacks import BEST, Callback, EarlyStop, Evaluate, OptunaPruning
+from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
+from ga3c_tf.runs.log import METRIC_COLUMNS, RunLog, metric_columns, read_columns, read_last_rows
+
+SMALL = {
+    "preset": "smoke",
+    "num_agents": 2,
+    "device": "cpu",
+    "seed": 1,
+    "progress": False,
+    "log_seconds": 0.1,
+}
+
+
+class Witness(Callback):
+    """Keeps all that it is told, and logs the number of rows as a metric."""
+
+    metrics = ("witness/rows",)
+
+    def __init__(self):
+        self.rows, self.lengths, self.checkpoints, self.summaries = [], [], [], []
+
+    def on_row(self, row):
+        self.rows.append(row)
+        self.training.log({"witness/rows": len(self.rows)})
+
+    def on_episode(self, episode):
+        self.lengths.append(episode["length"])
+
+    def on_checkpoint(self, path):
+        assert path.is_dir()
+        self.checkpoints.append(path)
+
+    def on_end(self, summary):
+        self.summaries.append(summary)
+
+
+class Failing(Callback):
+    """Raises in the method that is named."""
+
+    def __init__(self, method):
+        setattr(self, method, self._fail)
+
+    def _fail(self, _):
+        if self.training.agent_steps > 0:
+            raise ZeroDivisionError("mine")
+
+    def on_episode(self, episode):
+        pass
+
+
+class StopAt(Callback):
+    """Ends the training at a row after so many steps."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def on_row(self, row):
+        if row["agent_steps"] >= self.steps:
+            self.training.stop()
+
+
+def train(folder, callbacks, **settings):
+    return ga3c_tf.train(
+        "CartPole-v1", run_dir=folder, callbacks=callbacks, **{**SMALL, "steps": 10**7, **settings}
+    )
+
+
+def test_a_callback_is_told_of_all_and_its_metric_is_logged_and_continued(tmp_path):
+    witness = Witness()
+    run = train(tmp_path / "run", [witness, StopAt(1500)], checkpoint_minutes=0.003)
+    assert run.summary["ended"] == "callback" and witness.summaries == [run.summary]
+    assert witness.lengths == run.episodes()["length"].tolist() and len(witness.lengths) > 10
+    assert {"pps", "rolling_score", "progress", "witness/rows"} <= witness.rows[-1].keys()
+    assert len(witness.checkpoints) >= 3 and str(witness.checkpoints[-1]) == run.summary["checkpoint"]
+    rows = run.metrics()["witness/rows"]
+    assert rows.tolist() == list(range(1, len(witness.rows) + 1))
+    [events] = run.path.glob("events.out.tfevents.*")
+    logged = EventAccumulator(str(events)).Reload().Scalars("witness/rows")
+    assert [event.value for event in logged] == rows.tolist()
+    again = run.resume(callbacks=[StopAt(3000)], steps=10**7, progress=False)
+    more = again.metrics()["witness/rows"]
+    assert more[: len(rows)].tolist() == rows.tolist() and np.isnan(more[len(rows) :]).all()
+    assert len(more) > len(rows)
+
+
+@pytest.mark.parametrize("method", ["on_row", "on_episode", "on_checkpoint"])
+def test_an_error_in_a_callback_ends_the_run_with_a_checkpoint(tmp_path, method):
+    folder = tmp_path / "run"
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        train(folder, [Failing(method)], checkpoint_minutes=0.003, system="serial")
+    [*_, steps] = checkpoint_folders(folder)
+    assert steps > 0
+    assert ga3c_tf.resume(folder, steps=steps + 10, progress=False).summary["agent_steps"] > steps
+
+
+@pytest.mark.parametrize(
+    "system",
+    ["ga3c", "serial", pytest.param("a3c", marks=pytest.mark.slow)],  # which goes on meanwhile
+)
+def test_evaluations_keep_the_best_weights_and_their_score(tmp_path, system):
+    evaluate = Evaluate(every=500, episodes=2)
+    run = train(tmp_path / "run", [evaluate, StopAt(1000)], system=system)
+    scores = run.metrics()["evaluation/score"]
+    assert evaluate.best == np.nanmax(scores) and 1 <= np.isfinite(scores).sum() < len(scores) + 1
+    kept = json.loads((run.path / BEST / "score.json").read_text())
+    assert kept["mean"] == evaluate.best and "current checkpoint" in kept["protocol"]
+    best = ga3c_tf.load_agent(run.path / BEST, device="cpu")
+    assert best.evaluate(episodes=2).scores == kept["scores"]
+    assert best.agent_steps == kept["agent_steps"] > 0
+    following = Evaluate(every=10**6)
+    run.resume(callbacks=[following], steps=run.summary["agent_steps"] + 10, progress=False)
+    assert following.best == evaluate.best
+
+
+def test_the_clock_of_a_training_stands_during_an_evaluation(tmp_path):
+    class Look(Callback):
+        def on_row(self, row):
+            with self.training.at_rest():
+                before = self.training.session.time_s, self.training.session.model.updates
+                time.sleep(0.3)
+                assert (self.training.session.time_s, self.training.session.model.updates) == before
+            self.training.stop()
+
+    assert train(tmp_path / "run", [Look()]).summary["ended"] == "callback"
+
+
+def test_an_evaluation_gives_way_to_the_end_of_the_training(tmp_path):
+    class Stop(Evaluate):
+        def _check(self):
+            self.training.stop("interrupted")
+            super()._check()
+
+    run = train(tmp_path / "run", [Stop(every=1)])
+    assert run.summary["ended"] == "interrupted" and not (run.path / BEST).exists()
+
+
+def test_evaluations_of_a_command_are_in_its_lines(tmp_path):
+    options = ("--preset", "smoke", "--log-seconds", 0.2, "--evaluate-every", 1000, "--seed", 1)
+    done = command("train", "CartPole-v1", *options, "--run-dir", tmp_path / "run")
+    assert "[evaluation/score: " in done.stdout and (tmp_path / "run" / BEST / "weights.npz").exists()
+
+
+# by themselves
+
+
+def rows_for(callback, values, step=1000):
+    """Shows rows with these rolling scores; returns the number of those until the training was ended."""
+    stopped = []
+    callback.begin(SimpleNamespace(stop=lambda: stopped.append(True)))
+    for number, value in enumerate(values, start=1):
+        callback.on_row({"agent_steps": step * number, "rolling_score": value})
+        if stopped:
+            return number
+    return None
+
+
+def test_a_training_ends_when_its_score_does_not_rise():
+    nan = math.nan
+    assert rows_for(EarlyStop(patience=2), [1, 2, 2, nan, nan, 2, 3]) == 6
+    assert rows_for(EarlyStop(patience=3), [1, 2, 2, nan, nan, 2, 3, 3, 3]) is None
+    assert rows_for(EarlyStop(patience=2, min_delta=1.0), [1, 1.5, 2]) == 3
+    with pytest.raises(
+        ga3c_tf.UserError, match="there is no metric 'rolling' in a row; close: rolling_score"
+    ):
+        rows_for(EarlyStop("rolling", patience=2), [1])
+
+
+def test_a_trial_is_pruned_after_equal_numbers_of_steps():
+    study = optuna.create_study(direction="maximize", pruner=optuna.pruners.MedianPruner(n_startup_trials=1))
+    good, bad = study.ask(), study.ask()
+    rows_for(OptunaPruning(good, every=2000), [1, 2, 3, 4, math.nan])
+    assert study.trials[0].intermediate_values == {2000: 2, 4000: 4}
+    study.tell(good, 4.0)
+    with pytest.raises(optuna.TrialPruned, match="rolling_score was 1 after 2,000 agent steps"):
+        rows_for(OptunaPruning(bad, every=2000), [3, 1, 1])
+
+
+class Nameless(Callback):
+    metrics = ("score",)
+
+
+@pytest.mark.parametrize(
+    ("callback", "words"),
+    [
+        (
+            print,
+            "a callback is of the type builtin_function_or_method; it must be a ga3c_tf.callbacks.Callback",
+        ),
+        (Nameless(), "Nameless names the metric 'score'; it must be like 'group/name'"),
+    ],
+)
+def test_what_is_no_callback_is_refused(tmp_path, callback, words):
+    with pytest.raises(ga3c_tf.UserError, match=words):
+        train(tmp_path / "run", [callback])
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ga3c_tf.UserError, match="both must be at least 1"):
+        Evaluate(every=0)
+
+
+def test_columns_of_callbacks_follow_those_of_a_file_of_an_older_version(tmp_path):
+    """It had one column less, and one of another callback."""
+    older = METRIC_COLUMNS[:-1]
+    lines = [",".join((*older, "mine/a")), ",".join(("1", *["2"] * (len(older) - 1), "3"))]
+    file = tmp_path / "metrics.csv"
+    file.write_text("".join(f"{line}\n" for line in lines))
+    log = RunLog(tmp_path, time_s=5.0, own_metrics=["mine/b"])
+    log.metrics({"time_s": 6.0, "agent_steps": 9, "mine/b": 4.0})
+    log.close()
+    columns = metric_columns(tmp_path)
+    assert columns == (*METRIC_COLUMNS, "mine/a", "mine/b")
+    for names in (columns, METRIC_COLUMNS):
+        found = read_columns(file, names)
+        assert found["time_s"].tolist() == [1, 6] and found["pps"].tolist()[0] == 2
+        assert np.isnan(found[METRIC_COLUMNS[-1]]).all() and list(found) == list(names)
+    assert [row["mine/a"] for row in read_last_rows(file, columns, 5)] == ["3", ""]
+    assert [row["time_s"] for row in read_last_rows(file, METRIC_COLUMNS, 1)] == ["6"]
+    file.write_text(file.read_text().replace("9,", "9,9,", 1))  # a cell too many
+    assert read_columns(file, METRIC_COLUMNS)["time_s"].tolist() == [1]

@@ -1,0 +1,109 @@
+"""Environments and Keras models as objects, and an agent in the hands of programs for Stable-Baselines3."""
+
+import gymnasium
+import numpy as np
+import pytest
+from commands import ga3c_tf as command
+from gymnasium.envs.classic_control import CartPoleEnv
+
+import ga3c_tf
+from ga3c_tf.model.networks import build_network
+from ga3c_tf.model.tensorflow import keras
+from ga3c_tf.plugins.copies import as_name_or_function
+
+SMALL = {"preset": "smoke", "num_agents": 2, "device": "cpu", "seed": 1, "progress": False}
+
+
+class Halved(gymnasium.Wrapper):
+    """Has no arguments on record, so that Gymnasium cannot make it again."""
+
+    def step(self, action):
+        observation, reward, *ends = self.env.step(action)
+        return observation, reward / 2, *ends
+
+
+def of_seven_steps():
+    return gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1").unwrapped, 7)
+
+
+@pytest.mark.parametrize(
+    ("env", "name", "most"),
+    [
+        (gymnasium.make("CartPole-v1", render_mode="rgb_array"), "CartPole-v1", 500.0),
+        (of_seven_steps(), "object:CartPole-v1", 7.0),
+        (Halved(of_seven_steps()), "object:Halved", 3.5),
+        (gymnasium.wrappers.TimeLimit(CartPoleEnv(), 6), "object:TimeLimit", 6.0),
+    ],
+    ids=["as registered", "by its spec", "by a copy", "without a spec"],
+)
+def test_each_agent_has_an_environment_like_the_one_that_is_passed(env, name, most):
+    function = as_name_or_function("env", env)
+    if isinstance(function, str):
+        assert function == name
+        return
+    assert f"object:{function.__name__}" == name
+    first, second = function(), function()
+    assert first.unwrapped is not second.unwrapped is not env.unwrapped
+    for made in (first, second):
+        made.reset(seed=1)
+        score, ended = 0.0, False
+        while not ended:
+            _, reward, terminated, truncated, _ = made.step(0)
+            score += reward
+            ended = terminated or truncated
+        assert score <= most
+
+
+def test_an_environment_and_a_model_are_trained_and_played(tmp_path):
+    env = Halved(of_seven_steps())
+    model = build_network("mlp", (4,), np.float32, 2, seed=7)
+    before = model.get_weights()
+    settings = {**SMALL, "learning_rate": 1e-30, "run_dir": tmp_path / "run"}
+    run = ga3c_tf.train(env, network=model, steps=600, **settings)
+    assert run.config.env_id.startswith("object:Halved") and max(run.episodes()["score"]) <= 3.5
+    agent = run.agent(device="cpu")
+    assert isinstance(agent.network, keras.Model) and agent.network is not model
+    for trained, given in zip(agent.network.get_weights(), before, strict=True):
+        np.testing.assert_allclose(trained, given, atol=1e-6)
+    agent = ga3c_tf.load_agent(run.path, env=env, network=model, device="cpu")
+    assert max(agent.evaluate(episodes=3).scores) <= 3.5
+    again = ga3c_tf.resume(run.path, env=env, network=model, steps=900, progress=False)
+    assert again.summary["agent_steps"] >= 900
+    assert "pass it again, from Python" in command("evaluate", run.path, "--trust-code").stderr
+    assert repr(again).startswith(f"<Run {run.path}: object:Halved")
+    assert repr(agent).startswith("<Agent for object:Halved") and "agent steps, network object:" in repr(
+        agent
+    )
+
+
+def mean_score(agent, env, episodes):
+    """Calls an agent as `stable_baselines3.common.evaluation.evaluate_policy` does, with a batch of one."""
+    scores = []
+    for episode in range(episodes):
+        observation, _ = env.reset(seed=episode)
+        states, starts, score = None, np.ones(1, bool), 0.0
+        while True:
+            actions, states = agent.predict(
+                observation[None], state=states, episode_start=starts, deterministic=True
+            )
+            observation, reward, terminated, truncated, _ = env.step(actions[0])
+            starts = np.array([terminated or truncated])
+            score += reward
+            if starts[0]:
+                break
+        scores.append(score)
+    return np.mean(scores)
+
+
+def test_an_agent_predicts_as_one_of_stable_baselines3():
+    agent = ga3c_tf.load_agent("minatar_breakout", device="cpu", seed=3)
+    env = agent.make_environment()
+    assert mean_score(agent, env, 2) > 1
+    state, _ = env.reset(seed=0)
+    best = agent.policy(state[None])[0][0].argmax()
+    action, hidden = agent.predict(state, deterministic=True)
+    assert action == best and np.shape(action) == () and hidden is None and env.action_space.contains(action)
+    drawn = {int(agent.predict(state)[0]) for _ in range(200)}
+    assert len(drawn) > 1
+    greedy = ga3c_tf.load_agent("minatar_breakout", device="cpu", greedy=True)
+    assert greedy.predict(state)[0] == best
