@@ -12,6 +12,11 @@ from ga3c_tf.config import Config, spelled
 from ga3c_tf.config.presets import BUDGETS
 from ga3c_tf.console import counted, say, write_errors_ignored
 
+LEGEND = (
+    "Steps: agent steps; RScore: mean score of the last episodes; PPS, TPS: agent steps and updates per "
+    "second; Lag: policy lag in updates; NT, NP, NA: trainers, predictors, agents"
+)
+"""What the fields of a line mean."""
 SHOWN_METRICS = {"entropy", "q_value"}
 """The metric of each algorithm that the panel shows."""
 
@@ -27,13 +32,21 @@ def line(row: dict) -> str:
         f"{_number(row['policy_lag_max'])} max]",
         f"[NT: {row['trainers']} NP: {row['predictors']} NA: {row['agents']}]",
     ]
+    if row["started"] < row["agents"]:
+        parts.append(f"[{row['started']} of {row['agents']} agents have started]")
     if row["progress"] is not None:
         parts.append(f"[{row['progress']:4.0%}]")
+    parts += [f"[{name}: {_number(value)}]" for name, value in _of_callbacks(row).items()]
     return " ".join(parts)
 
 
+def _of_callbacks(row: dict) -> dict[str, float]:
+    """Return the metrics of callbacks that have a value in a row."""
+    return {name: value for name, value in row.items() if "/" in name and not math.isnan(value)}
+
+
 def beginning(config: Config, path: Path) -> str:
-    """Format the first line of a training: environment, run folder, seed and budget."""
+    """Format the first lines of a training: environment, run folder, seed and budget, and what it starts."""
     budgets = []
     if config.steps:
         budgets.append(counted(config.steps, "agent step"))
@@ -44,15 +57,21 @@ def beginning(config: Config, path: Path) -> str:
     if config.target_score is not None:
         budgets.append(f"a rolling score of {config.target_score:g}")
     until = " or ".join(budgets) or "Ctrl-C"
-    return f"ga3c-tf: {config.env_id} in {path}, seed {config.seed}, until {until}"
+    agents = counted(config.num_agents + config.remote_agents, "agent")
+    return (
+        f"ga3c-tf: {config.env_id} in {path}, seed {config.seed}, until {until}\n"
+        f"ga3c-tf: starting {agents} of {config.system}; the first numbers come after "
+        f"{config.log_seconds:g} s"
+    )
 
 
-def ending(summary: dict, own_code: bool = False) -> str:
+def ending(summary: dict, own_code: bool = False, random_score: float | None = None) -> str:
     """Format the summary of a training, with the commands that evaluate and continue the run.
 
     Args:
         summary: summary that `Training.run` returned.
         own_code: whether the run's settings name user code.
+        random_score: mean score of the random policy, if it is known.
     """
     ended = summary["ended"]
     run = shlex.quote(summary["run"]) + (" --trust-code" if own_code else "")
@@ -73,7 +92,8 @@ def ending(summary: dict, own_code: bool = False) -> str:
         f"{reached.get(ended, ended)}: {counted(summary['agent_steps'], 'agent step')}, "
         f"{counted(summary['episodes'], 'episode')} and {counted(summary['updates'], 'update')} in "
         f"{_duration(summary['time_s'])}, {summary['pps']:,.0f} steps per second",
-        _score(min(summary["rolling_episodes"], summary["episodes"]), summary["rolling_score"]),
+        _score(min(summary["rolling_episodes"], summary["episodes"]), summary["rolling_score"])
+        + beside_random(random_score),
         *(f"{words}: {count:,}" for words, count in troubles.items() if count),
         f"evaluate:  ga3c-tf evaluate {run}",
         f"continue:  ga3c-tf resume {run}{more}{total}",
@@ -89,12 +109,20 @@ def _score(episodes: int, score: float) -> str:
     return f"{what}: {_number(score)}"
 
 
+def beside_random(score: float | None) -> str:
+    """Format the score of the random policy, to be put after another score; nothing if it is not known."""
+    return "" if score is None else f" (random policy: {_number(score)})"
+
+
 def _number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.1f}"
 
 
 class PlainStatus:
-    """Prints one line per row of metrics."""
+    """Prints one line per row of metrics, and before the first one what its fields mean."""
+
+    def __init__(self):
+        self._is_explained = False
 
     def __enter__(self) -> PlainStatus:
         return self
@@ -104,6 +132,9 @@ class PlainStatus:
 
     def show(self, row: dict) -> None:
         """Print a row of metrics."""
+        if not self._is_explained:
+            say(LEGEND)
+            self._is_explained = True
         say(line(row))
 
 
@@ -115,6 +146,7 @@ class LiveStatus:
 
         self._title = title
         self._live = Live(auto_refresh=False)
+        self._of_callbacks: dict[str, float] = {}
 
     def __enter__(self) -> LiveStatus:
         with write_errors_ignored():
@@ -138,7 +170,7 @@ class LiveStatus:
         for cells in (
             ("time", _duration(row["time_s"]), "agent steps", f"{row['agent_steps']:,}"),
             ("episodes", f"{row['episodes']:,}", "rolling score", _number(row["rolling_score"])),
-            ("PPS", f"{row['pps']:.0f}", "TPS", f"{row['tps']:.0f}"),
+            ("agent steps/s (PPS)", f"{row['pps']:.0f}", "updates/s (TPS)", f"{row['tps']:.0f}"),
             (
                 "prediction batch",
                 _number(row["prediction_batch"]),
@@ -146,14 +178,19 @@ class LiveStatus:
                 _number(row["training_batch"]),
             ),
             (
-                "N_A, N_P, N_T",
+                "agents, predictors, trainers",
                 f"{row['agents']}, {row['predictors']}, {row['trainers']}",
                 metric.replace("_", " "),
                 _number(row[metric]),
             ),
-            ("policy lag", lags[0], "95 %, maximum", f"{lags[1]}, {lags[2]}"),
+            ("policy lag in updates", lags[0], "95 %, maximum", f"{lags[1]}, {lags[2]}"),
         ):
             table.add_row(*cells)
+        if row["started"] < row["agents"]:
+            table.add_row("agents that have started", str(row["started"]))
+        self._of_callbacks |= _of_callbacks(row)
+        for name, value in self._of_callbacks.items():
+            table.add_row(name, _number(value))
         parts: list = [table]
         done = row["progress"]
         budget = None

@@ -23,6 +23,7 @@ ROW = {
     "prediction_batch": 12.3,
     "training_batch": 42.1,
     "agents": 32,
+    "started": 32,
     "predictors": 2,
     "trainers": 4,
     "entropy": math.nan,
@@ -33,10 +34,12 @@ ROW = {
 
 def test_the_first_line_says_until_when():
     path = Path("runs/pong")
-    assert beginning(Config(seed=3), path) == "ga3c-tf: ALE/Pong-v5 in runs/pong, seed 3, until Ctrl-C"
-    both = beginning(Config(seed=3, steps=2_000_000, minutes=1.5), path)
+    first, second = beginning(Config(seed=3), path).splitlines()
+    assert first == "ga3c-tf: ALE/Pong-v5 in runs/pong, seed 3, until Ctrl-C"
+    assert second == "ga3c-tf: starting 32 agents of ga3c; the first numbers come after 5 s"
+    both, _ = beginning(Config(seed=3, steps=2_000_000, minutes=1.5), path).splitlines()
     assert both.endswith("until 2,000,000 agent steps or 1.5 minutes")
-    scored = beginning(Config(seed=3, minutes=5, target_score=18), path)
+    scored, _ = beginning(Config(seed=3, minutes=5, target_score=18), path).splitlines()
     assert scored.endswith("until 5 minutes or a rolling score of 18")
 
 
@@ -47,6 +50,8 @@ def test_the_last_lines_say_what_was_done_and_what_can_be_done_next():
         "4,016 steps per second"
     )
     assert lines[1] == "mean score of the last 100 episodes: 8.9"
+    beside = ending(SUMMARY, random_score=-20.26).splitlines()[1]
+    assert beside == "mean score of the last 100 episodes: 8.9 (random policy: -20.3)"
     assert lines[2].endswith("ga3c-tf evaluate 'runs/my pong'")
     assert lines[3].endswith("ga3c-tf resume 'runs/my pong' --minutes N  (N in total; so far 62.1)")
 
@@ -81,7 +86,8 @@ def test_fewer_episodes_than_the_window_are_counted():
 
 def test_one_is_not_many():
     config = Config(seed=3, minutes=1, episodes=1, steps=1)
-    assert beginning(config, Path("runs/pong")).endswith("until 1 agent step or 1 minute or 1 episode")
+    first, _ = beginning(config, Path("runs/pong")).splitlines()
+    assert first.endswith("until 1 agent step or 1 minute or 1 episode")
     line = ending(SUMMARY | {"episodes": 1, "updates": 1}).splitlines()[0]
     assert "1 episode and 1 update in" in line
 
@@ -112,11 +118,21 @@ def test_the_panel_shows_the_numbers_of_the_last_row(capsys):
     assert [[cell.strip() for cell in row if cell.strip()] for row in cells] == [
         ["time", "0:10:00", "agent steps", "1,234,567"],
         ["episodes", "890", "rolling score", "8.9"],
-        ["PPS", "2058", "TPS", "41"],
+        ["agent steps/s (PPS)", "2058", "updates/s (TPS)", "41"],
         ["prediction batch", "12.3", "training batch", "42.1"],
-        ["N_A, N_P, N_T", "32, 2, 4", "entropy", "-"],
-        ["policy lag", "3.2", "95 %, maximum", "9.0, 27.0"],
+        ["agents, predictors, trainers", "32, 2, 4", "entropy", "-"],
+        ["policy lag in updates", "3.2", "95 %, maximum", "9.0, 27.0"],
     ]
+
+
+def test_lines_are_explained_once_and_count_the_agents_that_have_started(capsys):
+    status = PlainStatus()
+    for row in ({**ROW, "started": 5}, ROW):
+        status.show(row)
+    legend, first, second = capsys.readouterr().out.splitlines()
+    assert "PPS, TPS: agent steps and updates per second" in legend
+    assert first.endswith("[5 of 32 agents have started] [ 25%]") and "started" not in second
+    assert "agents that have started  5" in " ".join(shown(capsys, {**ROW, "started": 5}).split("\n"))
 
 
 @pytest.mark.parametrize(

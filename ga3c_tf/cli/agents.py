@@ -70,6 +70,7 @@ def evaluate(
     run = _agent_folder(run, pretrained, fetch=not random)
     _check_agent(run, checkpoint, trust_code)
 
+    from ga3c_tf.trained.baselines import random_score
     from ga3c_tf.trained.evaluation import evaluate as play_episodes
     from ga3c_tf.trained.evaluation import summary
     from ga3c_tf.trained.policies import RandomAgent
@@ -78,7 +79,8 @@ def evaluate(
     exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
     policy = "random policy" if random else f"after {result['agent_steps']:,} agent steps"
-    print(json_text(result) if as_json else _in_words(result, policy))
+    other = None if random else random_score(agent.config)
+    print(json_text(result) if as_json else _in_words(result, policy, other))
     if output:
         _write(output, result)
 
@@ -281,17 +283,19 @@ def _trained_agent(run: Path, checkpoint: str, sample: bool, seed: int, device: 
     return TrainedAgent(run, which, not sample, seed, configure_device(device), warn)
 
 
-def _in_words(result: dict[str, Any], policy: str) -> str:
+def _in_words(result: dict[str, Any], policy: str, random_score: float | None) -> str:
     """Format the summary of an evaluation in two lines.
 
     Args:
         result: summary from `evaluation.summary`.
         policy: description of the policy that was evaluated.
+        random_score: mean score of the random policy, if it is known and another one.
     """
+    from ga3c_tf.status import beside_random
     from ga3c_tf.trained.evaluation import interval_in_words
 
     return (
-        f"{result['env_id']}, {policy}: mean {result['mean']:.2f} "
+        f"{result['env_id']}, {policy}: mean {result['mean']:.2f}{beside_random(random_score)} "
         f"({interval_in_words(result)}), standard deviation {result['std']:.2f}, "
         f"median {result['median']:.2f}\n"
         f"protocol: {result['protocol']}"

@@ -135,7 +135,10 @@ def trust_option(command):
 
 def agent_argument(command):
     """Add the argument RUN, and the option --pretrained that names published weights instead."""
-    text = "Name of published weights, such as pong, instead of RUN. RUN may be such a name too."
+    text = (
+        "Name of published weights, such as pong, or hf:OWNER/NAME on the Hugging Face Hub, instead of RUN. "
+        "RUN may be such a name too."
+    )
     command = click.option("--pretrained", help=text)(command)
     return click.argument("run", required=False, type=click.Path(path_type=Path))(command)
 

@@ -119,7 +119,7 @@ def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str |
 
 def _run(training, run, as_json: bool) -> int:
     from ga3c_tf.runs.folder import has_checkpoint
-    from ga3c_tf.status import beginning, ending, status_for
+    from ga3c_tf.status import beginning, status_for
     from ga3c_tf.systems.training import NotSaved
 
     received: list[int] = []
@@ -162,9 +162,16 @@ def _run(training, run, as_json: bool) -> int:
         run.close()
     for number in ENDING:  # everything is saved, so a late signal must not change the exit code
         signal.signal(number, signal.SIG_IGN)
-    say(json_text(summary) if as_json else ending(summary, bool(named_code(run.config))))
+    say(json_text(summary) if as_json else _ending(summary, run.config))
     discard_unwritten()
     return 128 + received[0] if received else 0
+
+
+def _ending(summary: dict, config: Config) -> str:
+    from ga3c_tf.status import ending
+    from ga3c_tf.trained.baselines import random_score
+
+    return ending(summary, bool(named_code(config)), random_score(config))
 
 
 def _print_ended(ended: str, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.runs.folder import check_no_links
+from ga3c_tf.trained.from_hub import folder_from_hub, is_on_hub
 from ga3c_tf.trained.weights import FILE, SCORE, file_of
 
 SOURCE = "GA3C_TF_WEIGHTS"
@@ -48,9 +49,13 @@ def published_card(name: str) -> Path:
 def published_folder(name: str) -> Path:
     """Return the folder of the published weights called `name`, and fetch them first if they are not here.
 
+    A name like 'hf:OWNER/NAME' is one on the Hugging Face Hub.
+
     Raises:
         UserError: no published weights have this name, or they cannot be fetched.
     """
+    if is_on_hub(name):
+        return folder_from_hub(name, _cache())
     folder = published_card(name)
     return folder if file_of(folder) else _cached(folder)
 
@@ -60,13 +65,15 @@ def agent_folder(source: Path | str, fetch: bool = True) -> Path:
     `source`.
 
     Args:
-        source: a run folder, a folder of weights, or the name of published weights.
+        source: a run folder, a folder of weights, or the name of published weights, or 'hf:OWNER/NAME'.
         fetch: whether published weights that are not here are fetched; otherwise the folder may only have
             their card.
 
     Raises:
         UserError: there is no such folder, and no published weights have this name.
     """
+    if is_on_hub(source):
+        return published_folder(str(source))
     try:
         os.lstat(source)
     except FileNotFoundError:
@@ -110,9 +117,8 @@ def _cached(card: Path) -> Path:
         card: installed folder of the weights, with everything but the weights themselves.
     """
     digest = _digest(card.name)
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     # Versions of the package may have different weights.
-    folder = Path(home, "ga3c-tf", digest[:16], card.name)
+    folder = _cache() / digest[:16] / card.name
     if folder.is_dir():
         return folder
     content = _fetched(card.name, digest)
@@ -130,6 +136,12 @@ def _cached(card: Path) -> Path:
                 "set XDG_CACHE_HOME to another folder"
             ) from None
     return folder
+
+
+def _cache() -> Path:
+    """Return the user's folder for fetched weights."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home, "ga3c-tf")
 
 
 def _digest(name: str) -> str:
