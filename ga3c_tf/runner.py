@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -236,6 +237,8 @@ def _training(
     callbacks: Sequence[Callback],
 ) -> tuple[Training, dict]:
     """Return a run folder's training, and a dict of device, GPUs, oneDNN and dtype policy for meta.json."""
+    if sys.platform != "linux":
+        raise UserError(f"training needs Linux, and this is {sys.platform}; use Docker: docs/platforms.md")
     if spec.is_screen:
         enable_onednn()
 

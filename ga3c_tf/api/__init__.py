@@ -8,6 +8,11 @@ print(run.evaluate(episodes=20).mean)
 ```
 """
 
+import sys
+
+if sys.platform == "win32":  # it lacks modules that are imported everywhere, such as fcntl
+    raise ImportError("ga3c_tf runs on Linux; on Windows use WSL 2 or Docker (docs/platforms.md)")
+
 from ga3c_tf.api.run import Run, resume, train
 from ga3c_tf.trained.agent import Agent, Scores, load_agent
 

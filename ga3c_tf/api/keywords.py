@@ -49,6 +49,7 @@ class ChangeableSettings(TypedDict, total=False):
     epsilon: float
     epsilon_end: float
     epsilon_steps: int
+    epsilon_spread: float
     advantage: Literal["nstep", "gae"]
     gae_lambda: float
     normalize_advantages: bool

@@ -157,23 +157,33 @@ def play(
 )
 @trust_option
 def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, trust_code: bool) -> None:
-    """Score the run RUN, and write its weights, settings, scores and a model card to FOLDER."""
+    """Score the run RUN, and write its weights, settings, scores and a model card to FOLDER.
+
+    With --format huggingface, RUN may also be published weights, whose scores and card are kept.
+    """
     from ga3c_tf.trained.export import check_packages
-    from ga3c_tf.trained.weights import check_free
+    from ga3c_tf.trained.pretrained import agent_folder
+    from ga3c_tf.trained.weights import check_free, file_of
 
     for_hub = form == "huggingface"
     if for_hub:
         check_packages("--format huggingface", ["safetensors", "huggingface_hub"])
+        run = agent_folder(run)
     _check_agent(run, checkpoint, trust_code)
     check_free(folder)
 
     from ga3c_tf.cli.figures import draw_learning_curve
     from ga3c_tf.trained.publishing.publish import publish as write
+    from ga3c_tf.trained.publishing.publish import publish_weights
 
     agent = _trained_agent(run, checkpoint, True, 0, "cpu")
     exit_on_signals()
-    score = write(run, folder, agent, episodes, 0, shlex.join(command_line()), draw_learning_curve, for_hub)
-    print(f"{folder}: {score['env_id']}, mean {score['mean']:.2f} of {counted(episodes, 'episode')}")
+    if for_hub and file_of(run):
+        score = publish_weights(run, folder, agent)
+    else:
+        command = shlex.join(command_line())
+        score = write(run, folder, agent, episodes, 0, command, draw_learning_curve, for_hub)
+    print(f"{folder}: {score['env_id']}, mean {score['mean']:.2f} of {counted(score['episodes'], 'episode')}")
     if for_hub:
         print(f"to upload it: hf upload USER/{folder.resolve().name} {shlex.quote(str(folder))}")
 

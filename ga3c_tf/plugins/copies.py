@@ -52,7 +52,7 @@ class Remade:
     def __call__(self, render_mode: str | None = None) -> Any:
         import gymnasium
 
-        options = {} if render_mode is None else {"render_mode": render_mode}
+        options: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
         return gymnasium.make(self._spec, disable_env_checker=True, **options)
 
 

@@ -1,14 +1,17 @@
 """A folder for the Hugging Face Hub: a card that the Hub's package reads, and weights that ours does."""
 
+import hashlib
+import http.server
 import json
 import shutil
 import sys
+import threading
 from pathlib import Path
 
 import imageio.v2 as imageio
 import numpy as np
 import pytest
-from commands import ga3c_tf, output_of
+from commands import ENVIRONMENT, ga3c_tf, output_of
 from huggingface_hub import ModelCard
 from huggingface_hub.utils import validate_repo_id
 from safetensors.numpy import load_file
@@ -17,7 +20,11 @@ import ga3c_tf as package
 from ga3c_tf.errors import UserError
 from ga3c_tf.trained import weights
 from ga3c_tf.trained.policies import TrainedAgent
+from ga3c_tf.trained.pretrained import PUBLISHED, published_names, weights_called
 from ga3c_tf.trained.publishing import hub
+from ga3c_tf.trained.weights import file_of
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +117,113 @@ def test_without_the_package_it_is_one_line(published, tmp_path, monkeypatch):
         TrainedAgent(published, "best", True, 0, "/CPU:0", print)
 
 
-def test_only_a_run_is_published(tmp_path):
-    done = ga3c_tf("publish", "pong", Path("hub"), "--format", "huggingface", cwd=tmp_path)
+def test_in_the_other_format_only_a_run_is_published(tmp_path):
+    done = ga3c_tf("publish", "pong", Path("copy"), cwd=tmp_path)
     assert done.returncode == 2 and "pong is not a run folder" in done.stderr and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "minatar_freeway" else pytest.param(name, marks=pytest.mark.slow)
+        for name in published_names()
+    ],
+)
+def test_published_weights_are_written_for_the_hub_with_their_card(name, tmp_path):
+    """All of them, which takes minutes for the videos of Atari games."""
+    said = output_of("publish", name, tmp_path / "hub", "--format", "huggingface")
+    assert said.splitlines()[-1].startswith("to upload it: hf upload USER/hub ")
+    card = ModelCard.load(tmp_path / "hub" / "README.md", ignore_metadata_errors=False)
+    source = PUBLISHED / name
+    score = json.loads((source / "score.json").read_text())
+    [result] = card.data.eval_results
+    assert result.metric_value == f"{score['mean']:.2f} +/- {score['std']:.2f}"
+    assert card.text.lstrip().startswith(f"# {name}: {score['env_id']}") and weights.FILE not in card.text
+    assert json.loads((tmp_path / "hub" / "score.json").read_text()) == score
+    assert imageio.get_reader(tmp_path / "hub" / hub.REPLAY).count_frames() > 8
+    files = {path.name for path in (tmp_path / "hub").iterdir()}
+    assert files >= {weights.SAFETENSORS, "config.json", "curve.svg", "metadata.json"}
+    assert weights.FILE not in files
+    ours, theirs = (package.load_agent(folder, device="cpu") for folder in (source, tmp_path / "hub"))
+    for array, written in zip(ours.network.get_weights(), theirs.network.get_weights(), strict=True):
+        np.testing.assert_array_equal(array, written)
+
+
+class StubHub(http.server.BaseHTTPRequestHandler):
+    """Answers as the Hub does for the weights in `folder`, by the name somebody/pole."""
+
+    folder: Path
+
+    def _answer(self, content, **headers):
+        self.send_response(200)
+        for header, value in {"Content-Length": len(content), "X-Repo-Commit": COMMIT, **headers}.items():
+            self.send_header(header.replace("_", "-"), str(value))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+    def do_GET(self):
+        path = self.path.partition("?")[0]
+        if path.startswith("/api/models/somebody/pole"):
+            names = [file.name for file in self.folder.iterdir() if file.is_file()]
+            siblings = [{"rfilename": name} for name in names]
+            about = {"id": "somebody/pole", "sha": COMMIT, "siblings": siblings}
+            tree = [{"type": "file", "path": name, "oid": COMMIT, "size": 1} for name in names]
+            answer = tree if "/tree/" in path else about
+            self._answer(json.dumps(answer).encode(), Content_Type="application/json")
+        elif path.startswith("/somebody/pole/resolve/"):
+            content = (self.folder / path.rpartition("/")[2]).read_bytes()
+            self._answer(content, ETag=f'"{hashlib.sha1(content).hexdigest()}"')
+        else:
+            self.send_error(404)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def stub(published, monkeypatch, tmp_path):
+    """A server in place of the Hub, which has the published CartPole agent."""
+    handler = type("Handler", (StubHub,), {"folder": published})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    yield {**ENVIRONMENT, "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HUB_DISABLE_XET": "1"}
+    server.shutdown()
+    server.server_close()
+
+
+def test_weights_on_the_hub_are_fetched_by_name(published, stub, tmp_path):
+    environment = {**stub, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf")}
+    arguments = ("evaluate", "--pretrained", "hf:somebody/pole", "--episodes", 4, "--json")
+    done = ga3c_tf(*arguments, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["scores"] == json.loads((published / "score.json").read_text())["scores"]
+    fetched = tmp_path / "cache" / "ga3c-tf" / "hub" / "somebody" / "pole"
+    assert (fetched / weights.SAFETENSORS).read_bytes() == (published / weights.SAFETENSORS).read_bytes()
+    assert not (fetched / hub.REPLAY).exists()  # what is not needed is not fetched
+    done = ga3c_tf("evaluate", "hf:somebody/else", "--episodes", 1, env=environment)
+    assert done.returncode == 2 and done.stderr.startswith("ga3c-tf: cannot fetch hf:somebody/else: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_name_on_the_hub_is_what_huggingface_hub_fetches(published, monkeypatch, tmp_path):
+    """Without a server: what is in its place copies a local folder."""
+
+    def copy(repository, local_dir, allow_patterns):
+        assert repository == "somebody/pole"
+        shutil.copytree(published, local_dir, dirs_exist_ok=True)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", copy)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert package.load_agent("hf:somebody/pole", device="cpu").config.env_id == "CartPole-v1"
+    assert file_of(weights_called("hf:somebody/pole")).name == weights.SAFETENSORS
+    (tmp_path / "ga3c-tf" / "hub" / "somebody" / "pole" / "config.json").unlink()
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: None)
+    with pytest.raises(UserError, match=r"hf:somebody/pole has no model.safetensors and config.json"):
+        package.load_agent("hf:somebody/pole")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(UserError, match=r"needs pip install '.\[export\]' in a clone, for huggingface_hub"):
+        package.load_agent("hf:somebody/pole")

@@ -113,6 +113,38 @@ def publish(
     return score
 
 
+def publish_weights(weights: Path, folder: Path, agent: TrainedAgent) -> dict:
+    """Write published weights to a folder for the Hugging Face Hub, with their card, scores and curve.
+
+    Args:
+        weights: folder of the weights.
+        folder: folder to write to.
+        agent: agent with these weights.
+
+    Returns:
+        The scores on record.
+
+    Raises:
+        UserError: `weights` has a link in it, or `folder` has something else in it or cannot be written.
+    """
+    check_free(folder)
+    check_no_links(weights)
+    score = json.loads((weights / SCORE).read_text())
+    config = read_config(weights)
+    try:
+        weights_themselves = shutil.ignore_patterns(FILE, SAFETENSORS)
+        shutil.copytree(weights, folder, ignore=weights_themselves, dirs_exist_ok=True)
+        content = packed_weights(agent.model, SAFETENSORS)
+        save_weights(folder, content, config.to_json(), score, SAFETENSORS)
+        _record_start(agent, 0, folder / hub.REPLAY, hub.REPLAY_STEPS)
+        # The file of weights is another one than the card describes.
+        lines = [line for line in (weights / CARD).read_text().splitlines() if f"- `{FILE}`" not in line]
+        write_aside(folder / CARD, "\n".join(hub.card(lines, agent, folder, score)) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write to {folder}: {error.strerror or error}; publish to it again") from None
+    return score
+
+
 def _before(run: Path) -> dict | None:
     """Return the agent steps and minutes behind the weights a run began with; None if these were random."""
     if not (run / ORIGIN).is_dir():
