@@ -65,7 +65,7 @@ class Evaluate(Callback):
             self.best = json.loads(file.read_text())["mean"]
 
     def on_row(self, row: Row) -> None:
-        if row["agent_steps"] // self._every == self._evaluated:
+        if self.training.session.stopping or row["agent_steps"] // self._every == self._evaluated:
             return
         self._evaluated = int(row["agent_steps"] // self._every)
         with self.training.at_rest():
@@ -99,6 +99,7 @@ class Evaluate(Callback):
         training = self.training
         score["training"] = {"seed": training.config.seed, "minutes": round(training.session.time_s / 60, 1)}
         config = training.config.replace(run_dir=None)
+        training.session.model.store()
         content = packed_weights(training.session.model, most_bytes=None)
         save_weights(training.path / BEST, content, config.to_json(), score)
 
