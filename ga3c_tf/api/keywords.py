@@ -32,7 +32,6 @@ class ChangeableSettings(TypedDict, total=False):
     adjustment_seconds: float
     network: str | Callable[..., Any]
     loss: str | Callable[..., Any]
-    device: str
     learning_rate: float
     learning_rate_end: float | None
     beta: float
@@ -46,6 +45,10 @@ class ChangeableSettings(TypedDict, total=False):
     rmsprop_decay: float
     rmsprop_momentum: float
     rmsprop_epsilon: float
+    device: str
+    devices: str | None
+    sync: Literal["mean", "none"]
+    pull_updates: int
     epsilon: float
     epsilon_end: float
     epsilon_steps: int
