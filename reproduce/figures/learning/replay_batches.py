@@ -64,7 +64,7 @@ def _training(game: str, seed: int, system: str, size: int) -> RunSpec:
 def claims(table: Measurements) -> list[Claim]:
     """Return for each system and larger batch the claim that it learns as much as the smallest."""
     return [
-        dataclasses.replace(claim, key=f"{system}-{claim.key}", text=f"{system}: {claim.text}")
+        dataclasses.replace(claim, key=f"{system}-{claim.key}", text=f"{claim.text} ({system})")
         for system, part in table.parts("system")
         for claim in batch_size.claims(part)
     ]
