@@ -1,0 +1,46 @@
+"""A run that is resumed in turn with and without compiled programs is the run that goes on without them."""
+
+import itertools
+
+import numpy as np
+import pytest
+from commands import ga3c_tf
+
+from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows
+from ga3c_tf.trained.policies import TrainedAgent
+
+TRAIN = ["CartPole-v1", "--serial", "--agents", "2", "--seed", "1", "--min-training-batch", "10"]
+ENDS = (600, 1200, 1800)
+"""Agent steps at which its sessions end."""
+COMPILING = "compiling the model"
+
+
+def run_of(folder, compiled):
+    """Train, and resume with the next of these values of `compile`; return what each session said."""
+    said = []
+    for end, value in zip(ENDS, compiled, strict=True):
+        words = ["resume", folder, "--set", f"compile={value}"]
+        if end == ENDS[0]:
+            words = ["train", *TRAIN, "--run-dir", folder, "--compile", value]
+        said.append(ga3c_tf(*words, "--steps", end, check=True).stderr)
+    return said
+
+
+def ended(folder):
+    """Scores of the episodes, and what the last checkpoint has: weights, statistics and version."""
+    scores = [float(row["score"]) for row in read_rows(folder / "episodes.csv", EPISODE_COLUMNS)]
+    agent = TrainedAgent(folder, "latest", greedy=False, seed=0, device="/CPU:0", warn=print)
+    variables = itertools.chain.from_iterable(agent.model.checkpoint_objects().values())
+    return scores, [variable.numpy() for variable in variables]
+
+
+@pytest.mark.slow  # half a minute
+def test_a_run_is_resumed_plain_and_compiled_in_turn(tmp_path):
+    assert not any(COMPILING in said for said in run_of(tmp_path / "plain", ["off"] * 3))
+    said = run_of(tmp_path / "in-turn", ["on", "off", "on"])
+    assert [COMPILING in text for text in said] == [True, False, True]
+    scores, values = ended(tmp_path / "in-turn")
+    expected_scores, expected_values = ended(tmp_path / "plain")
+    assert scores == expected_scores and len(set(scores)) > 1
+    for value, expected in zip(values, expected_values, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-3, atol=1e-4)
