@@ -206,7 +206,7 @@ def test_the_reference_of_settings_has_the_values_that_a_training_starts_with():
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == [group.capitalize() for group in GROUPS]
     rows = {row.split("`")[1]: row for row in text.splitlines() if row.startswith("| `")}
     assert (
-        "Not in the paper. Only with `--algorithm actor-critic` and `--correction clipped-is`."
+        "Only with `--algorithm actor-critic` and `--correction clipped-is or decoupled-ppo`."
         in rows["importance_clip"]
     )
     assert "Only with `--system ga3c` and `--adjustment fast or paper or nvlabs`." in rows["max_agents"]

@@ -7,8 +7,10 @@ from reference import SEGMENTS
 
 from ga3c_tf.algorithms.actor_critic import corrections, losses
 from ga3c_tf.algorithms.actor_critic.corrections import CORRECTIONS
+from ga3c_tf.algorithms.actor_critic.surrogates import M2PO_RANGE, SECOND_MOMENT, largest_bound
 from ga3c_tf.algorithms.actor_critic.v_trace import backward_sums, v_trace
 from ga3c_tf.config import Config
+from ga3c_tf.config.declared.beyond import CLIPPED
 from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import SCHEMA, Batch
@@ -17,6 +19,9 @@ from ga3c_tf.model.graph_call import inputs_read, trace
 
 LENGTHS = (3, 1, 5, 2, 5)
 B, A, T_MAX, GAMMA, BETA = sum(LENGTHS), 4, 5, 0.9, 0.3
+VERSION = 40
+LAGS = np.arange(B) % 5
+LAGGED = [name for name in CORRECTIONS if name not in ("none", "epsilon")]
 
 
 @pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: str(segment["seed"]))
@@ -100,7 +105,8 @@ def loss_of(columns, log_mu, **settings):
         logits, values = (tf.Variable(columns[name], dtype=tf.float32) for name in ("logits", "values"))
         given = {name: column for name, column in columns.items() if name not in ("logits", "values")}
         given |= {"mu_log_probabilities": log_mu, "mu_values": columns["values"]}
-        whole = ("actions", "lengths")
+        given |= {"version": VERSION, "versions": VERSION - LAGS}
+        whole = ("actions", "lengths", "version", "versions")
         tensors = {
             name: tf.constant(column, tf.int32 if name in whole else tf.float32)
             for name, column in given.items()
@@ -110,7 +116,7 @@ def loss_of(columns, log_mu, **settings):
 
 
 def settings_of(name):
-    return {"correction": name, "clip_ratio": 0.2 if name == "ppo" else 0.0}
+    return {"correction": name, "clip_ratio": 0.2 if name in CLIPPED else 0.0}
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -152,8 +158,95 @@ def test_the_losses_and_gradients_are_the_slow_ones(columns, name, clips, normal
     np.testing.assert_allclose(by_values, columns["values"] - targets, rtol=1e-3, atol=1e-5)
 
 
+def clipped_factors(ratios, advantages, low, high):
+    """Factors of the advantages in the gradient by log pi: 0 where the clipped ratio is the smaller."""
+    beyond = np.where(advantages > 0, ratios > high, ratios < low)
+    return np.where(beyond, 0.0, ratios)
+
+
+def slow_decoupled(log_pi, log_mu, advantages):
+    factors = []
+    for number, lag in enumerate(LAGS):
+        proximal = (
+            log_mu[number] if lag == 0 else log_mu[number] + (log_pi - log_mu)[number] * (lag - 1) / lag
+        )
+        ratio = np.exp(log_pi[number] - proximal)
+        weight = min(np.exp(proximal - log_mu[number]), 1.3)
+        factors.append(weight * clipped_factors(ratio, advantages[number], 0.8, 1.2))
+    return factors
+
+
+def slow_m2po(log_pi, log_mu, advantages):
+    harmful = [x for x, a in zip(log_pi - log_mu, advantages, strict=True) if x * a > 0]
+    bounds = np.linspace(0, 3, 300_001)
+    moments = np.minimum(np.square(harmful)[:, None], bounds**2).mean(axis=0)
+    assert moments[-1] > SECOND_MOMENT, "the bound must be needed"
+    most = bounds[moments <= SECOND_MOMENT].max()
+    low, high = min(np.exp(-most), M2PO_RANGE[0]), max(np.exp(most), M2PO_RANGE[1])
+    return clipped_factors(np.exp(log_pi - log_mu), advantages, low, high)
+
+
+def slow_icepop(log_pi, log_mu, advantages):
+    ratios = np.exp(log_pi - log_mu)
+    return [ratio if 0.5 <= ratio <= 2 else 0.0 for ratio in ratios]
+
+
+def slow_dppo(log_pi, log_mu, advantages):
+    moved = np.exp(log_pi) - np.exp(log_mu)
+    dropped = ((advantages > 0) & (moved > 0.2)) | ((advantages < 0) & (moved < -0.2))
+    return np.where(dropped, 0.0, np.exp(log_pi - log_mu))
+
+
+def slow_deepseek(log_pi, log_mu, advantages):
+    factors = clipped_factors(np.exp(log_pi - log_mu), advantages, 0.8, 1.2)
+    start = 0
+    for length in LENGTHS:
+        steps = range(start, start + length)
+        if sum(log_mu[step] - log_pi[step] for step in steps) / length > 0.5:
+            for step in steps:
+                factors[step] *= advantages[step] >= 0
+        start += length
+    return factors
+
+
+@pytest.mark.parametrize(
+    ("name", "slow", "more"),
+    [
+        ("decoupled-ppo", slow_decoupled, {"importance_clip": 1.3}),
+        ("m2po", slow_m2po, {}),
+        ("icepop", slow_icepop, {}),
+        ("dppo-tv", slow_dppo, {}),
+        ("deepseek-v3.2", slow_deepseek, {}),
+    ],
+)
+def test_corrections_of_language_models_have_the_slow_gradients(columns, name, slow, more):
+    log_pi = log_policy(columns["logits"])[np.arange(B), columns["actions"]]
+    log_mu = log_pi - np.random.default_rng(5).normal(0, 0.7, B)
+    advantages = columns["returns"] - columns["values"]
+    factors = np.array(slow(log_pi, log_mu, advantages))
+    ratios = np.exp(log_pi - log_mu)
+    assert 0 < np.count_nonzero(np.abs(factors - ratios) > 1e-6) < B, "it must change some steps, and not all"
+    _, by_logits, _ = loss_of(columns, log_mu, **settings_of(name), **more, beta=0.0)
+    score = np.eye(A)[columns["actions"]] - np.exp(log_policy(columns["logits"]))
+    np.testing.assert_allclose(by_logits, -score * (factors * advantages)[:, None], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("values", "most", "bound"),
+    [
+        ([1.0, 0.0, 4.0], 3.0, 2.0),
+        ([1.0, 0.0, 4.0], 1.0, 0.5),
+        ([1.0, 0.0, 4.0], 0.0, 0.0),
+        ([1.0, 0.0, 4.0], 5.0, np.inf),
+        ([2.0], 1.0, 1.0),
+    ],
+)
+def test_the_largest_bound_of_a_sum_of_bounded_values(values, most, bound):
+    assert float(largest_bound(tf.constant(values), tf.constant(most))) == pytest.approx(bound)
+
+
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("name", ["epsilon", "clipped-is", "one-step", "v-trace", "ppo"])
+@pytest.mark.parametrize("name", ["epsilon", *LAGGED])
 def test_without_lag_each_correction_gives_the_uncorrected_gradient(columns, name, normalize):
     log_mu = log_policy(columns["logits"])[np.arange(B), columns["actions"]]
     same = {"normalize_advantages": normalize}
@@ -165,7 +258,7 @@ def test_without_lag_each_correction_gives_the_uncorrected_gradient(columns, nam
     assert float(found.entropy) == pytest.approx(float(plain.entropy), rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["clipped-is", "one-step", "v-trace", "ppo"])
+@pytest.mark.parametrize("name", LAGGED)
 def test_with_lag_each_correction_changes_the_gradient(columns, name):
     log_mu = log_policy(columns["logits"])[np.arange(B), columns["actions"]] - np.linspace(-1, 1, B)
     _, plain, _ = loss_of(columns, log_mu, correction="none")
@@ -265,7 +358,8 @@ def test_a_correction_reads_the_columns_that_it_declares(name, advantage):
     specs = {column.name: tf.TensorSpec((None,), column.dtype) for column in SCHEMA.columns}
 
     def graph(logits, values, *columns):
-        batch = Batch(logits=logits, values=values, beta=0.1, **dict(zip(specs, columns, strict=True)))
+        whole = dict(zip(specs, columns, strict=True))
+        batch = Batch(logits=logits, values=values, beta=0.1, version=tf.constant(VERSION, tf.int64), **whole)
         return losses.actor_critic(batch, config)
 
     outputs = [tf.TensorSpec((None, A)), tf.TensorSpec((None,))]
@@ -280,7 +374,7 @@ def test_a_correction_reads_the_columns_that_it_declares(name, advantage):
         ({"correction": "ppo"}, "--correction ppo needs --clip-ratio"),
         (
             {"correction": "v-trace", "clip_ratio": 0.1},
-            "needs --correction ppo, not --correction v-trace",
+            "needs --correction ppo or .*, not --correction v-trace",
         ),
         ({"correction": "epsilon", "log_softmax": True}, "the floor that --log-softmax leaves out"),
         (

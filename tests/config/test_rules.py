@@ -94,7 +94,10 @@ def test_help_and_refusal_name_the_same_condition():
         assert str(caught.value) == f"{spelled(name)} does nothing without {options[0]}"
         refused += 1
     assert refused >= 10
-    assert only_with("importance_clip") == ["--algorithm actor-critic", "--correction clipped-is"]
+    assert only_with("importance_clip") == [
+        "--algorithm actor-critic",
+        "--correction clipped-is or decoupled-ppo",
+    ]
     assert only_with("max_agents") == ["--system ga3c", "--adjustment fast or paper or nvlabs"]
     assert only_with("correction") == ["--algorithm actor-critic"]
     assert only_with("epsilon") == ["--algorithm pqn or dqn"] and only_with("gamma") == []

@@ -10,55 +10,19 @@ B is the number of states in a batch and A the number of actions.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ga3c_tf.algorithms.actor_critic.advantages import Advantages, normalized
-from ga3c_tf.algorithms.actor_critic.probabilities import log_policy, log_taken
+from ga3c_tf.algorithms.actor_critic.correction import Correction, Estimate, importance_ratios
+from ga3c_tf.algorithms.actor_critic.masks import Mask, Masked, NegativeSegments, RatioRange, TotalVariation
+from ga3c_tf.algorithms.actor_critic.probabilities import log_taken
+from ga3c_tf.algorithms.actor_critic.surrogates import ClippedSurrogate, Decoupled, SecondMoment
 from ga3c_tf.algorithms.actor_critic.v_trace import v_trace
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.divergence import Bounds
 from ga3c_tf.model.tensorflow import tf
-
-
-class Estimate(NamedTuple):
-    """What a correction makes of a batch."""
-
-    objectives: tf.Tensor  # [B] float32, to be maximized in sum, without the entropy
-    targets: tf.Tensor  # [B] float32, targets of the values
-
-
-class Correction(ABC):
-    """How policy and values learn from actions that an older policy chose.
-
-    Attributes:
-        floor: smallest probability inside a logarithm; None for no floor. It also holds for the entropy.
-    """
-
-    floor: float | None = None
-
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """Columns of the trajectory that `estimate` reads, besides the actions."""
-
-    @property
-    @abstractmethod
-    def bounds(self) -> Bounds:
-        """What is clipped or floored."""
-
-    @abstractmethod
-    def estimate(self, batch: Batch, logarithms: tf.Tensor) -> Estimate:
-        """Return the objective of the policy and the targets of the values.
-
-        Args:
-            batch: training batch with `logits`, `values`, `actions` and the columns that the correction
-                reads.
-            logarithms: [B, A] float32, log pi, with the correction's floor.
-        """
 
 
 @dataclass(frozen=True)
@@ -141,41 +105,6 @@ class VTrace(Correction):
         return Estimate(log_pi * weighted, returns.targets)
 
 
-@dataclass(frozen=True)
-class ClippedSurrogate(Correction):
-    """PPO's clipped surrogate objective (Schulman et al. 2017).
-
-    A batch may be trained on several times. Its advantages stay the same in every epoch if their baseline is
-    the value from the time when the action was chosen.
-
-    Args:
-        advantages: advantages with that baseline.
-        clip_ratio: half the width of the clip range around 1.
-        min_policy: as in `probabilities.policy`.
-        floor: as in `Correction`; it holds for the entropy only.
-    """
-
-    advantages: Advantages
-    clip_ratio: float
-    min_policy: float = 0.0
-    floor: float | None = None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (*self.advantages.columns, "mu_log_probabilities")
-
-    @property
-    def bounds(self) -> Bounds:
-        return Bounds(lowest_ratio=1 - self.clip_ratio, highest_ratio=1 + self.clip_ratio)
-
-    def estimate(self, batch: Batch, logarithms: tf.Tensor) -> Estimate:
-        # Without the floor, which would make the ratio of a rare action wrong and stop its gradient.
-        log_pi = log_taken(log_policy(batch.logits, self.min_policy, None), batch.actions)
-        advantages = self.advantages.of(batch)
-        objectives = clipped_objectives(log_pi, batch.mu_log_probabilities, advantages, self.clip_ratio)
-        return Estimate(objectives, batch.returns)
-
-
 CORRECTIONS: dict[str, Callable[[Config], Correction]] = {
     "none": lambda config: Uncorrected(_advantages(config)),
     "epsilon": lambda config: Uncorrected(_advantages(config), config.log_epsilon),
@@ -184,12 +113,12 @@ CORRECTIONS: dict[str, Callable[[Config], Correction]] = {
     "v-trace": lambda config: VTrace(
         config.gamma, config.rho_bar, config.c_bar, config.t_max, config.normalize_advantages
     ),
-    "ppo": lambda config: ClippedSurrogate(
-        Advantages("mu_values", config.normalize_advantages),
-        config.clip_ratio,
-        config.min_policy,
-        None if config.log_softmax else config.log_epsilon,
-    ),
+    "ppo": lambda config: _surrogate(config, ClippedSurrogate),
+    "decoupled-ppo": lambda config: _surrogate(config, Decoupled, most=config.importance_clip),
+    "m2po": lambda config: _surrogate(config, SecondMoment),
+    "icepop": lambda config: _masked(config, RatioRange()),
+    "dppo-tv": lambda config: _masked(config, TotalVariation()),
+    "deepseek-v3.2": lambda config: _masked(config, NegativeSegments(), _surrogate(config, ClippedSurrogate)),
 }
 """Each correction by its name in the settings: made from the few numbers of the settings that it reads."""
 
@@ -208,41 +137,16 @@ def _advantages(config: Config) -> Advantages:
     return Advantages("mu_values" if config.advantage == "gae" else "values", config.normalize_advantages)
 
 
-def importance_ratios(log_pi: tf.Tensor, log_mu: tf.Tensor, most: float) -> tf.Tensor:
-    """Return the importance ratios pi / mu of the actions taken, at most `most`. No gradient flows into them.
-
-    As a weight of advantages, this is tensorpack's clipped importance sampling. With rho-bar for `most`, it
-    is IMPALA's one-step importance sampling (Espeholt et al. 2018, arXiv 1802.01561, table 2).
-
-    Args:
-        log_pi: [B] float32, log-probability of the action taken under the current policy.
-        log_mu: [B] float32, log-probability of the action taken under the policy that chose it.
-        most: upper bound of a ratio, above 0.
-
-    Returns:
-        [B] float32.
-    """
-    return tf.minimum(tf.exp(tf.stop_gradient(log_pi) - log_mu), most)
+def _surrogate(config: Config, kind: type[ClippedSurrogate], **more: float) -> ClippedSurrogate:
+    """Return a correction that may train on a batch several times: its advantages stay the same."""
+    advantages = Advantages("mu_values", config.normalize_advantages)
+    floor = None if config.log_softmax else config.log_epsilon
+    return kind(advantages, config.clip_ratio, config.min_policy, floor, **more)
 
 
-def clipped_objectives(
-    log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tensor, clip_ratio: float
-) -> tf.Tensor:
-    """Compute PPO's objective of each action (Schulman et al. 2017, arXiv 1707.06347, equation 7).
-
-    It is the smaller of ratio * advantage and clipped ratio * advantage. The ratio is
-    pi(action) / mu(action), and it is clipped to 1 +- `clip_ratio`. A policy change beyond the clip range
-    therefore does not increase the objective.
-
-    Args:
-        log_pi: [B] float32, log-probability of the action taken under the current policy.
-        log_mu: [B] float32, log-probability of the action taken under the policy that chose it.
-        advantages: [B] float32.
-        clip_ratio: half the width of the clip range around 1.
-
-    Returns:
-        [B] float32, to be maximized in sum.
-    """
-    ratio = tf.exp(log_pi - log_mu)
-    clipped = tf.clip_by_value(ratio, 1 - clip_ratio, 1 + clip_ratio)
-    return tf.minimum(ratio * advantages, clipped * advantages)
+def _masked(config: Config, mask: Mask, correction: ClippedSurrogate | None = None) -> Masked:
+    """Return a correction with a mask; by default importance sampling without a bound."""
+    if correction:
+        return Masked(correction, mask, correction.advantages, config.min_policy, correction.floor)
+    advantages = _advantages(config)
+    return Masked(ImportanceSampling(advantages, float("inf")), mask, advantages, config.min_policy)

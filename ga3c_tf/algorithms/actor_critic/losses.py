@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from ga3c_tf.algorithms.actor_critic.corrections import Correction, correction_of
+from ga3c_tf.algorithms.actor_critic.correction import Correction
+from ga3c_tf.algorithms.actor_critic.corrections import correction_of
 from ga3c_tf.algorithms.actor_critic.probabilities import entropy, log_policy, log_taken, policy
 from ga3c_tf.algorithms.actor_critic.reductions import total
 from ga3c_tf.config import Config, check_name
@@ -81,7 +82,8 @@ def find_loss(config: Config, num_actions: int, schema: Schema) -> Loss:
     if name == "paper":
         correction = correction_of(config)
         compute = partial(_actor_critic, correction=correction, min_policy=config.min_policy)
-        return Loss(compute, frozenset(("actions", *correction.columns)), False, correction.bounds)
+        columns = frozenset(("actions", *correction.columns))
+        return Loss(compute, columns, correction.reads_version, correction.bounds)
     check_name("loss", name)
     function = users_function(name, f"loss {name!r}")
     return _probed(name, lambda batch: function(batch, config), num_actions, schema)

@@ -12,7 +12,9 @@ from ga3c_tf.config.declared.workers import ONE_MODEL
 
 FROM_THE_START = "the run's weights began with it"
 OWN_NETWORK = beside(network=OWN, because="it has its own")
-RATIOS = ("clipped-is", "one-step", "v-trace")
+CLIPPED = ("ppo", "decoupled-ppo", "deepseek-v3.2")
+"""Corrections with the clip range --clip-ratio."""
+RATIOS = ("clipped-is", "one-step", "v-trace", "decoupled-ppo", "m2po", "icepop", "dppo-tv", "deepseek-v3.2")
 """Corrections with importance ratios pi / mu: the action's probability now over that when it was chosen."""
 
 
@@ -51,8 +53,8 @@ class BeyondPaperSettings(QLearningSettings):
         low=0,
         high=1,
         systems=ONE_MODEL,
-        read_with=[beside(correction="ppo", when=[SET])],
-        needs=[beside(correction="ppo")],
+        read_with=[beside(correction=CLIPPED, when=[SET])],
+        needs=[beside(correction=CLIPPED)],
         algorithms=ACTOR_CRITIC,
     )
     correction: str | None = declare(
@@ -61,8 +63,10 @@ class BeyondPaperSettings(QLearningSettings):
         "Policy-lag correction: 'none'; 'epsilon' (the authors' floor --log-epsilon); 'clipped-is' "
         "(advantages weighted by the importance ratio pi/mu, at most --importance-clip); 'one-step' (the "
         "same, at most --rho-bar: IMPALA's one-step importance sampling); 'v-trace' (Espeholt et al. 2018); "
-        "'ppo' (--clip-ratio). Default: ppo with --clip-ratio, none with --log-softmax, else epsilon.",
-        choices=("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo"),
+        "'ppo' (--clip-ratio); 'decoupled-ppo', 'm2po', 'icepop', 'dppo-tv' and 'deepseek-v3.2' are those of "
+        "asynchronous training of language models. Default: ppo with --clip-ratio, none with --log-softmax, "
+        "else epsilon.",
+        choices=("none", "epsilon", *RATIOS[:3], "ppo", *RATIOS[3:]),
         read_with=[
             beside(
                 system=ONE_MODEL, when=RATIOS, because="agents of a3c choose and train with the same replica"
@@ -70,12 +74,12 @@ class BeyondPaperSettings(QLearningSettings):
         ],
         needs=[
             beside(loss="paper", because="it is a part of this loss"),
-            beside(clip_ratio=SET, when=["ppo"]),
+            beside(clip_ratio=SET, when=CLIPPED),
             beside(
                 log_softmax=False, when=["epsilon"], because="it is the floor that --log-softmax leaves out"
             ),
             beside(advantage="nstep", when=["v-trace"], because="it estimates advantages itself"),
-            beside(minibatch_size=0, when=["v-trace"], because="it needs whole segments"),
+            beside(minibatch_size=0, when=["v-trace", "deepseek-v3.2"], because="it needs whole segments"),
         ],
         algorithms=ACTOR_CRITIC,
     )
@@ -84,7 +88,7 @@ class BeyondPaperSettings(QLearningSettings):
         "advanced",
         "Upper bound of the importance ratio.",
         above=0,
-        read_with=[beside(correction="clipped-is")],
+        read_with=[beside(correction=("clipped-is", "decoupled-ppo"))],
         algorithms=ACTOR_CRITIC,
     )
     rho_bar: float = declare(
@@ -113,7 +117,10 @@ class BeyondPaperSettings(QLearningSettings):
         systems=ONE_MODEL,
         needs=[
             beside(
-                clip_ratio=SET, algorithm="pqn", because="without them a batch can be trained on only once"
+                clip_ratio=SET,
+                correction="m2po",
+                algorithm="pqn",
+                because="without them a batch can be trained on only once",
             )
         ],
         algorithms=WITH_SEGMENTS,

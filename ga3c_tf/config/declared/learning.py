@@ -105,7 +105,10 @@ class LearningSettings:
         "advanced",
         "Floor of a probability inside a logarithm.",
         above=0,
-        read_with=[beside(correction=("epsilon", "ppo")), beside(log_softmax=False)],
+        read_with=[
+            beside(correction=("epsilon", "ppo", "decoupled-ppo", "m2po", "deepseek-v3.2")),
+            beside(log_softmax=False),
+        ],
         algorithms=ACTOR_CRITIC,
     )
     log_softmax: bool = declare(

@@ -110,6 +110,9 @@ SLOW = {
     "clipped-is": {"correction": "clipped-is", "importance_clip": 1.5},
     "one-step": {"correction": "one-step"},
     "v-trace": {"correction": "v-trace"},
+    "decoupled-ppo": {"correction": "decoupled-ppo", "clip_ratio": 0.2},
+    "m2po": {"correction": "m2po"},
+    "deepseek-v3.2": {"correction": "deepseek-v3.2", "clip_ratio": 0.2},
     "gae-normalized": {"advantage": "gae", "normalize_advantages": True},
     "standardized": {"normalize_observations": True, "loss_reduction": "mean", **RMSPROP},
 }
