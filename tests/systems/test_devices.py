@@ -1,5 +1,6 @@
 """Runs on several logical devices of the CPU, in programs of their own: TensorFlow has to start with them."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -7,9 +8,16 @@ import numpy as np
 import pytest
 from commands import ga3c_tf, output_of
 
+from ga3c_tf.algorithms.actor_critic.replicas.replica import PlainReplica
 from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
+from ga3c_tf.model.tensorflow import tf
+from ga3c_tf.runs.checkpoints import Checkpoints
+from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
+from ga3c_tf.systems.ga3c.system import GA3C
+from ga3c_tf.systems.training import Training
 
 TRAIN = ("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--log-seconds", 0.2)
 SERIAL = (*TRAIN, "--serial", "--min-training-batch", 30, "--steps", 600)
@@ -21,8 +29,6 @@ def train(folder, *options):
 
 def weights_of(folder):
     """The trained weights of the newest checkpoint."""
-    from ga3c_tf.model.tensorflow import tf
-
     path = max((folder / "checkpoints").iterdir()) / "checkpoint"
     return [
         tf.train.load_variable(str(path), name)
@@ -64,6 +70,29 @@ def test_a2c_resumes_on_other_devices_and_on_one(tmp_path):
     resume(run, 2 * steps, "devices=cpu:2", "sync=none")
     assert resume(run, 3 * steps, "devices=none", "sync=mean")["agent_steps"] >= 3 * steps
     output_of("evaluate", run, "--episodes", 1)
+
+
+def test_an_error_on_one_device_ends_the_run_with_it_and_a_checkpoint(tmp_path, monkeypatch):
+    """The devices of this process are one, so that both replicas are on it."""
+    monkeypatch.setattr(Config, "device_names", ["/CPU:0", "/CPU:0"])
+    gradients = PlainReplica.gradients
+    calls = itertools.count()
+
+    def fail_at_last(self, *arguments):
+        if next(calls) == 40:
+            raise OSError("the device is gone")
+        return gradients(self, *arguments)
+
+    monkeypatch.setattr(PlainReplica, "gradients", fail_at_last)
+    settings = {"env_id": "CartPole-v1", "network": "mlp", "seed": 1, "num_agents": 4, "agent_processes": 1}
+    config = Config(**settings, devices="cpu:2", steps=10**6, run_dir=str(tmp_path))
+    training = Training(
+        GA3C, config, describe_environment(config), RunFolder(tmp_path, config), "/CPU:0", print
+    )
+    with pytest.raises(OSError, match="the device is gone"):
+        training.run()
+    steps = Checkpoints(tmp_path, training.session.model.checkpoint_objects()).steps()
+    assert len(steps) == 2 and 0 < training.session.model.updates < 40
 
 
 @pytest.mark.parametrize(
