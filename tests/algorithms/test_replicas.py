@@ -2,6 +2,7 @@
 only device; `tests/systems/test_devices.py` starts programs with several.
 """
 
+import functools
 import itertools
 import threading
 
@@ -10,7 +11,7 @@ import pytest
 from batches import ACTIONS, SKIPPED, batches_of, updates_of
 
 from ga3c_tf.algorithms.actor_critic.model import Model
-from ga3c_tf.algorithms.actor_critic.replicas import device_thread
+from ga3c_tf.algorithms.actor_critic.replicas import device_thread, parts
 from ga3c_tf.algorithms.actor_critic.replicas.asynchronous import AsynchronousReplicas
 from ga3c_tf.algorithms.actor_critic.replicas.compiled import CompiledReplica
 from ga3c_tf.algorithms.actor_critic.replicas.parts import parts_of
@@ -39,6 +40,12 @@ SETTINGS = {
         "loss_reduction": "mean",
     },
 }
+
+
+@pytest.fixture(autouse=True)
+def in_parts(monkeypatch):
+    """Also batches as small as those of these tests are cut into parts."""
+    monkeypatch.setattr(parts, "SMALLEST_WORK", 1)
 
 
 def config_of(devices=2, **settings):
@@ -130,11 +137,11 @@ def test_a_compiled_replica_computes_what_a_plain_one_does():
 def test_parts_have_every_step_once_in_whole_segments_of_nearly_equal_number(devices):
     config = config_of(min_training_batch=60)
     for batch in itertools.islice(batches_of(config, SHAPE, "float32"), 10):
-        parts = parts_of(batch, devices)
-        assert len(parts) == devices
+        cut = parts_of(batch, devices)
+        assert len(cut) == devices
         for name, column in vars(batch).items():
-            np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), column)
-        for part in parts:
+            np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in cut]), column)
+        for part in cut:
             assert part.lengths.sum() == len(part)
             assert abs(len(part) - len(batch) / devices) <= config.t_max
 
@@ -144,6 +151,29 @@ def test_a_batch_of_few_segments_has_fewer_parts():
     [part] = parts_of(batch, 4)
     np.testing.assert_array_equal(part.states, batch.states)
     assert [len(part) for part in parts_of(batch.minibatch(np.array([2, 0])), 4)] == [1, 1]
+
+
+def test_a_batch_too_small_to_be_cut_is_for_one_device_and_all_are_updated(monkeypatch):
+    monkeypatch.setattr(parts, "SMALLEST_WORK", 10**9)
+    assert [parts.number_of_parts(states, 10**6, 4) for states in (20, 2_000, 3_999, 10**5)] == [1, 2, 3, 4]
+    config = config_of(2, **RMSPROP)
+    replicas = replicas_of(config)
+    used = []
+    for number, replica in enumerate(replicas.replicas):
+        gradients = functools.partial(noting, used, number, replica.gradients)
+        monkeypatch.setattr(replica, "gradients", gradients)
+    model = plain_of(config, replicas)
+    for batch in itertools.islice(batches_of(config, SHAPE, "float32"), 6):
+        replicas.train([batch], RATES)
+        model.train([batch], RATES)
+    assert used == [0, 1] * 3
+    assert_same_weights(replicas)
+    assert_same_state(replicas, model, 1e-6)
+
+
+def noting(used, number, function, *arguments):
+    used.append(number)
+    return function(*arguments)
 
 
 def test_several_trainers_make_the_updates_in_one_order_on_all_devices():

@@ -20,7 +20,9 @@ from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.training import Training
 
 TRAIN = ("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--log-seconds", 0.2)
-SERIAL = (*TRAIN, "--serial", "--min-training-batch", 30, "--steps", 600)
+SERIAL = ("train", "MinAtar/Breakout-v1", "--preset", "smoke", "--seed", 1, "--serial", "--steps", 2500)
+LARGE = ("--min-training-batch", 600)
+"""Large enough a batch for two devices to compute on."""
 
 
 def train(folder, *options):
@@ -47,10 +49,10 @@ def resume(folder, steps, *changes):
 
 
 def test_serial_training_is_the_same_on_several_devices(tmp_path):
-    train(tmp_path / "one", *SERIAL)
-    train(tmp_path / "three", *SERIAL, "--devices", "cpu:3")
-    for weights, of_three in zip(weights_of(tmp_path / "one"), weights_of(tmp_path / "three"), strict=True):
-        np.testing.assert_allclose(of_three, weights, rtol=1e-6, atol=1e-6)
+    train(tmp_path / "one", *SERIAL, *LARGE)
+    assert train(tmp_path / "two", *SERIAL, *LARGE, "--devices", "cpu:2")["updates"] == 4
+    for weights, of_two in zip(weights_of(tmp_path / "one"), weights_of(tmp_path / "two"), strict=True):
+        np.testing.assert_allclose(of_two, weights, rtol=1e-6, atol=1e-6)
 
 
 def test_a_run_resumes_on_another_number_of_devices_and_without_waiting_for_others(tmp_path):

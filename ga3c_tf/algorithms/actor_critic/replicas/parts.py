@@ -11,6 +11,20 @@ import numpy as np
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients
 from ga3c_tf.experience.columns import Batch
 
+SMALLEST_WORK = 2**25
+"""Least states of a part times weights of the network. Below it a device gains less than its call costs."""
+
+
+def number_of_parts(states: int, weights: int, devices: int) -> int:
+    """Return how many devices should compute the gradients of a batch.
+
+    Args:
+        states: number of states in the batch.
+        weights: number of trained weights of the network.
+        devices: number of devices.
+    """
+    return min(devices, max(1, states * weights // SMALLEST_WORK))
+
 
 def parts_of(batch: Batch, count: int) -> list[Batch]:
     """Cut a batch between segments into parts of nearly equal size. A minibatch without them is cut anywhere.

@@ -11,6 +11,7 @@ from ga3c_tf.algorithms.actor_critic.compiled.programs import Programs
 from ga3c_tf.algorithms.actor_critic.compiled.sizes import padded
 from ga3c_tf.algorithms.actor_critic.compiled.stateless import StatelessNetwork
 from ga3c_tf.algorithms.actor_critic.gradients import METRICS, Gradients, Objective, clipped
+from ga3c_tf.algorithms.actor_critic.replicas.parts import number_of_parts
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
@@ -147,7 +148,8 @@ class ReplicaPrograms(Programs):
         """Return the smallest and largest part: batches are cut between segments of up to t_max steps."""
         config = self._config
         states = config.states_per_update
-        mean = states / config.minibatches_of(states) / len(config.device_names)
+        update = states // config.minibatches_of(states)
+        mean = update / number_of_parts(update, self._weights.size, len(config.device_names))
         return [max(1, int(mean) - config.t_max), int(mean) + config.t_max]
 
     def _new_gradients(self, key: tuple[str, int]) -> GradientProgram:

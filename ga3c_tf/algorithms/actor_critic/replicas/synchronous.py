@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients
 from ga3c_tf.algorithms.actor_critic.replicas.device_thread import DeviceThreads
-from ga3c_tf.algorithms.actor_critic.replicas.parts import joined, parts_of
+from ga3c_tf.algorithms.actor_critic.replicas.parts import joined, number_of_parts, parts_of
 from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.actor_critic.replicas.replicas import Replicas
 from ga3c_tf.config import Config
@@ -28,6 +28,7 @@ class SynchronousReplicas(Replicas):
     def __init__(self, config: Config, replicas: Sequence[Replica]):
         super().__init__(replicas)
         self._config = config
+        self._weights = sum(weights.size for weights in replicas[0].weights())
         self._threads = DeviceThreads(config.device_names)
         self._divergence = DivergenceSampler(replicas[0].bounds)
         self._in_order = threading.Lock()
@@ -43,7 +44,10 @@ class SynchronousReplicas(Replicas):
         return UpdateResult(gradients.metrics, divergence, version, gradients.finite)
 
     def _gradients(self, batch: Batch, beta: float) -> Gradients:
-        parts = parts_of(batch, len(self.replicas))
+        parts = parts_of(batch, number_of_parts(len(batch), self._weights, len(self.replicas)))
+        if len(parts) == 1:
+            with self.lent() as number:
+                return self.replicas[number].gradients(batch, beta)
 
         def gradients(replica: Replica, part: Batch) -> Gradients:
             return replica.gradients(part, beta)
