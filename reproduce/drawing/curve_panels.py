@@ -22,7 +22,7 @@ class Panel(NamedTuple):
     random: float | None  # score of the random policy
 
 
-def curve_panels(panels: Sequence[Panel], stem: Path, columns: int = 3) -> None:
+def curve_panels(panels: Sequence[tuple], stem: Path, columns: int = 3) -> None:
     """Draw the rolling score of each seed against agent steps, in a panel for each game.
 
     Args:
@@ -32,7 +32,7 @@ def curve_panels(panels: Sequence[Panel], stem: Path, columns: int = 3) -> None:
     """
     rows = -(-len(panels) // columns)
     figure, axes = canvas(rows, columns, 0.5 + 1.1 * rows)
-    for axis, panel in zip(axes.flat, panels, strict=False):
+    for axis, panel in zip(axes.flat, map(Panel._make, panels), strict=False):
         for curve in panel.curves:
             millions = curve["agent_steps"] / 1e6
             axis.plot(

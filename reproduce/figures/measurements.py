@@ -1,37 +1,37 @@
-"""The tidy table of a figure: a row for each run and metric, with game, seed, system and dimensions."""
+"""The table of a figure: a row for each run, with its game, seed, system, dimensions and measured values."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from ga3c_tf.reproduce.figures.results import Results
+from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
-from ga3c_tf.reproduce.measures.verdicts import (
-    BUSY_MACHINE,
-    FEW_AGENTS,
-    HOLDS,
-    RUNS_MISSING,
-    SEVERAL_MACHINES,
-    SPEED_CHANGED,
-    Guard,
-)
-from ga3c_tf.reproduce.runs.run import (
-    AT_ONE_TIME_S,
-    RecordedRun,
-    a3c_has_few_agents,
-    a3c_lacked_processor,
-    comparable,
-    seeds_have_one_machine,
-)
+from ga3c_tf.reproduce.measures.verdicts import Guard
+from ga3c_tf.reproduce.runs import run as recorded
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, SYSTEMS, RunSpec
 
 Dimensions = Callable[[RunSpec], Mapping[str, Any]]
 SEED = ("seed",)
+
+
+class Row(NamedTuple):
+    """A run: what tells it apart from others, by dimension, and what was measured, by metric."""
+
+    run: RecordedRun
+    facts: Mapping[str, Any]
+    values: Mapping[str, float]
+
+    def key(self, dimensions: Sequence[str]) -> Any:
+        """Return the values of dimensions: a tuple, or the value of a single one."""
+        key = tuple(self.facts[name] for name in dimensions)
+        return key if len(key) > 1 else key[0]
 
 
 class Pairs(NamedTuple):
@@ -47,6 +47,11 @@ class Pairs(NamedTuple):
     second: pd.Series
     changed: bool
 
+    @property
+    def ratio(self) -> pd.Series:
+        """The first values divided by the second."""
+        return self.first / self.second
+
 
 @dataclass(frozen=True)
 class Measurements:
@@ -54,14 +59,12 @@ class Measurements:
 
     Attributes:
         results: the results of the figure, also those of other games.
-        facts: a row for each run, by its id: the columns run (`RecordedRun`), game, seed, system, added, and
-            the dimensions of the figure.
-        values: a row for each value: the columns metric and value, and those of the run.
+        rows: the runs, in the order of their plan. Their dimensions are game, seed, system, added, and those
+            of the figure.
     """
 
     results: Results
-    facts: pd.DataFrame
-    values: pd.DataFrame
+    rows: Sequence[Row]
 
     @classmethod
     def of(cls, results: Results, dimensions: Dimensions, scores: Sequence[str] = ()) -> Measurements:
@@ -72,19 +75,20 @@ class Measurements:
             dimensions: returns the values of the dimensions of a run, by name.
             scores: metrics in which a run that diverged counts as the random policy.
         """
-        facts = pd.DataFrame([_facts(run, dimensions) for run in results.runs]).set_index("id", drop=False)
-        measured = {(record.run_id, record.metric): record.value for record in results.records}
+        rows = []
         for run in results.runs:
-            if run.diverged:
-                measured |= {(run.spec.id, metric): run.random_score for metric in scores}
-        rows = [(*key, value) for key, value in measured.items() if value is not None]
-        values = pd.DataFrame(rows, columns=["id", "metric", "value"])
-        return cls(results, facts, values.merge(facts.reset_index(drop=True), on="id"))
+            spec = run.spec
+            usual = {"game": spec.game, "seed": spec.seed, "system": SYSTEMS[spec.system]}
+            facts = {**usual, "added": spec.is_added, **dimensions(spec)}
+            random = {metric: results.score(run, metric) for metric in scores if run.diverged}
+            values = {**results.values[spec.id], **random}
+            rows.append(Row(run, facts, {name: value for name, value in values.items() if value is not None}))
+        return cls(results, rows)
 
     @property
     def runs(self) -> list[RecordedRun]:
         """The runs, in the order of their plan."""
-        return list(self.facts["run"])
+        return [row.run for row in self.rows]
 
     @property
     def finished(self) -> list[RecordedRun]:
@@ -92,35 +96,51 @@ class Measurements:
         return [run for run in self.runs if run.finished]
 
     @property
+    def ended(self) -> list[RecordedRun]:
+        """The runs that are finished or diverged."""
+        return [run for run in self.runs if run.ended]
+
+    @property
     def game(self) -> str:
         """The game of the first run."""
-        return self.facts["game"].iloc[0]
+        return self.rows[0].facts["game"]
+
+    @property
+    def has_added(self) -> bool:
+        """Whether it has runs of added seeds."""
+        return any(row.facts["added"] for row in self.rows)
 
     def names(self, dimension: str) -> list:
         """Return the values of a dimension, in the order of the plan."""
-        return list(self.facts[dimension].unique())
+        return list(dict.fromkeys(row.facts[dimension] for row in self.rows))
 
     def select(self, **where: Any) -> Measurements:
         """Return the part with these values of dimensions: one value, or a tuple of several."""
-        facts = self.facts
+        rows = self.rows
         for name, value in where.items():
-            facts = facts[facts[name].isin(value if isinstance(value, tuple) else (value,))]
-        return Measurements(self.results, facts, self.values[self.values["id"].isin(facts.index)])
+            values = value if isinstance(value, tuple) else (value,)
+            rows = [row for row in rows if row.facts[name] in values]
+        return Measurements(self.results, rows)
 
-    def parts(self, *dimensions: str) -> Iterable[tuple[Any, Measurements]]:
+    def parts(self, *dimensions: str) -> Iterator[tuple[Any, Measurements]]:
         """Return the part of each combination of dimensions, in the order of the plan."""
-        for key, facts in self.facts.groupby(list(dimensions), sort=False):
-            part = Measurements(self.results, facts, self.values[self.values["id"].isin(facts.index)])
-            yield (key if len(dimensions) > 1 else key[0]), part
-
-    def series(self, metric: str, by: Sequence[str] = SEED, least: int = 1) -> pd.Series:
-        """Return the mean of a metric by dimensions, of the groups with at least so many values."""
-        groups = self.values[self.values["metric"] == metric].groupby(list(by), sort=False)["value"]
-        return groups.mean()[groups.count() >= least]
+        for key, rows in grouped(self.rows, lambda row: row.key(dimensions)).items():
+            yield key, Measurements(self.results, rows)
 
     def numbers(self, metric: str) -> list[float]:
         """Return the values of a metric, in the order of the plan."""
-        return self.values.loc[self.values["metric"] == metric, "value"].tolist()
+        return [row.values[metric] for row in self.rows if metric in row.values]
+
+    def lists(self, metric: str, dimension: str) -> dict[Any, list[float]]:
+        """Return the values of a metric by dimension."""
+        return {name: part.numbers(metric) for name, part in self.parts(dimension)}
+
+    def series(self, metric: str, by: Sequence[str] = SEED, least: int = 1) -> pd.Series:
+        """Return the mean of a metric by dimensions, of the groups with at least so many values."""
+        rows = [row for row in self.rows if metric in row.values]
+        groups = grouped(rows, lambda row: row.key(by))
+        means = {key: np.mean([row.values[metric] for row in of_key]) for key, of_key in groups.items()}
+        return pd.Series({key: means[key] for key in means if len(groups[key]) >= least}, dtype=float)
 
     def pairs(
         self,
@@ -145,35 +165,34 @@ class Measurements:
             metric(group) if callable(metric) else group.series(metric, by, count)
             for group, count in zip(groups, least, strict=True)
         )
-        keys = x.index.intersection(y.index, sort=False)
-        runs = pd.concat([group.facts for group in groups]).groupby(list(by), sort=False)["run"].agg(list)
-        steady = [key for key in keys if measured_alike(runs[key])]
+        keys = [key for key in x.index if key in y.index]
+        rows = grouped([row for group in groups for row in group.rows], lambda row: row.key(by))
+        steady = [key for key in keys if measured_alike(row.run for row in rows[key])]
         few = len(steady) < LEAST_SEEDS
-        kept = keys if few else keys[keys.isin(steady)]
-        return Pairs(x[kept], y[kept], few and len(keys) >= LEAST_SEEDS)
+        chosen = keys if few else steady
+        return Pairs(
+            pd.Series({key: x[key] for key in chosen}, dtype=float),
+            pd.Series({key: y[key] for key in chosen}, dtype=float),
+            few and len(keys) >= LEAST_SEEDS,
+        )
 
-    @functools.cached_property
+    @property
     def missing(self) -> Guard:
         """Whether a run has not ended, so that a verdict could still change."""
-        return Guard(RUNS_MISSING, not all(run.ended for run in self.runs))
+        return Guard(verdicts.RUNS_MISSING, len(self.ended) < len(self.rows))
 
-    @functools.cached_property
+    @property
     def several_machines(self) -> Guard:
         """Whether a seed has runs on several machines."""
-        return Guard(SEVERAL_MACHINES, not seeds_have_one_machine(self.runs))
+        return Guard(verdicts.SEVERAL_MACHINES, not recorded.seeds_have_one_machine(self.runs))
 
     @property
     def unfair_to_a3c(self) -> list[Guard]:
         """Whether A3C could not use all cores, so that nothing may be in favor of GA3C."""
         return [
-            Guard(FEW_AGENTS, a3c_has_few_agents(self.runs), (HOLDS,)),
-            Guard(BUSY_MACHINE, a3c_lacked_processor(self.runs), (HOLDS,)),
+            Guard(verdicts.FEW_AGENTS, recorded.a3c_has_few_agents(self.runs), (verdicts.HOLDS,)),
+            Guard(verdicts.BUSY_MACHINE, recorded.a3c_lacked_processor(self.runs), (verdicts.HOLDS,)),
         ]
-
-    @property
-    def unfinished(self) -> str:
-        """The seed and status of each run that is not finished, as the text of one cell."""
-        return self.results.unfinished(self.runs)
 
 
 def measured_alike(runs: Iterable[RecordedRun]) -> bool:
@@ -184,12 +203,12 @@ def measured_alike(runs: Iterable[RecordedRun]) -> bool:
     if len({run.machine for run in measured}) > 1:
         return False
     starts = [run.started_s for run in measured]
-    return comparable(measured) or max(starts) - min(starts) <= AT_ONE_TIME_S
+    return recorded.comparable(measured) or max(starts) - min(starts) <= recorded.AT_ONE_TIME_S
 
 
 def speed_changed(*pairs: Pairs) -> Guard:
     """Whether the machine has changed its speed in too many of these pairs."""
-    return Guard(SPEED_CHANGED, any(pair.changed for pair in pairs))
+    return Guard(verdicts.SPEED_CHANGED, any(pair.changed for pair in pairs))
 
 
 def label(spec: RunSpec) -> dict[str, Any]:
@@ -197,19 +216,17 @@ def label(spec: RunSpec) -> dict[str, Any]:
     return {"label": ", ".join(word.removesuffix(ADDED) for word in spec.label)}
 
 
-def words_of(*names: str) -> Dimensions:
-    """Return the dimensions of runs whose labels have a word for each of these names."""
-    return lambda spec: dict(zip(names, (word.removesuffix(ADDED) for word in spec.label), strict=True))
-
-
-def _facts(run: RecordedRun, dimensions: Dimensions) -> dict[str, Any]:
-    spec = run.spec
-    return {
-        "id": spec.id,
-        "run": run,
-        "game": spec.game,
-        "seed": spec.seed,
-        "system": SYSTEMS[spec.system],
-        "added": spec.is_added,
-        **dimensions(spec),
+def words_of(**kinds: Callable[[str], Any]) -> Dimensions:
+    """Return the dimensions of runs whose labels have a word for each of these names, read as this kind."""
+    return lambda spec: {
+        name: kind(word.removesuffix(ADDED))
+        for (name, kind), word in zip(kinds.items(), spec.label, strict=True)
     }
+
+
+def grouped(items: Iterable, key: Callable[[Any], Any]) -> dict[Any, list]:
+    """Group items, such as runs, by the value of `key`, in the order in which the values first appear."""
+    groups: dict[Any, list] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups

@@ -1,9 +1,11 @@
-"""Pictures of learning curves that several figures draw."""
+"""Pictures of figures. Matplotlib is imported when they are drawn."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ga3c_tf.reproduce.figures.measurements import Measurements
@@ -11,58 +13,56 @@ from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.runs.curve import Columns
 
+ScoreOf = Callable[[Measurements], float | None]
+"""Returns a score of the game of a part, if it is known."""
 
-def curves(
-    table: Measurements, lines: str, row: str = "game", curve: Callable[[RecordedRun], Columns] | None = None
-) -> dict[str, dict[str, list[Columns]]]:
-    """Return the curves of the finished runs, by title of a row of panels and by line.
+
+def drawing(name: str) -> ModuleType:
+    """Return a module of `drawing`."""
+    return importlib.import_module(f"ga3c_tf.reproduce.drawing.{name}")
+
+
+def recorded_random(part: Measurements) -> float | None:
+    """Return the recorded score of the random policy."""
+    return RANDOM_SCORES.get(part.game)
+
+
+def draw_curves(
+    table: Measurements,
+    stem: Path,
+    lines: str,
+    curve: Callable[[RecordedRun], Columns] = lambda run: run.curve,
+    random: ScoreOf = recorded_random,
+    reach: ScoreOf = lambda part: None,
+    names: Mapping[str, str] = MappingProxyType({}),
+    **options: Any,
+) -> None:
+    """Draw scores against time and agent steps, a row for each game with a finished run.
 
     Args:
         table: the runs.
+        stem: path of the picture files, without the suffix.
         lines: dimension of the lines.
-        row: dimension of the rows of panels; rows without a finished run are left out.
-        curve: returns the curve of a run; None for that of curve.csv.
+        curve: returns the curve of a run.
+        random: returns the score of the random policy.
+        reach: returns the score that the axis must include.
+        names: names of lines that are not called by their dimension.
+        options: further arguments of `score_plots.score_curves`.
     """
-    read = curve or (lambda run: run.curve)
-    rows = {}
-    for title, part in table.parts(row):
-        if part.finished:
-            rows[str(title).replace("_", " ")] = {
-                _named(lines, line): [read(run) for run in runs.finished] for line, runs in part.parts(lines)
-            }
-    return rows
+    parts = {game.replace("_", " "): part for game, part in table.parts("game") if part.finished}
+    rows = {
+        title: {
+            names.get(line, _named(lines, line)): [*map(curve, runs.finished)]
+            for line, runs in part.parts(lines)
+        }
+        for title, part in parts.items()
+    }
+    if rows:
+        options["random"] = {title: random(part) for title, part in parts.items()}
+        options["reach"] = {title: reach(part) for title, part in parts.items()}
+        drawing("score_plots").score_curves(rows, stem, **options)
 
 
 def _named(dimension: str, line: object) -> str:
     """Return the name of a line; a number is named with its dimension."""
     return line if isinstance(line, str) else f"{dimension} {line:,}"
-
-
-def curves_by(lines: str, row: str = "game") -> Callable[[Measurements, Path], None]:
-    """Return a plot of the planned runs' scores against time and agent steps, with the random policy's score.
-
-    Args:
-        lines: dimension of the lines.
-        row: dimension of the rows of panels.
-    """
-
-    def plot(table: Measurements, stem: Path) -> None:
-        draw(curves(table.select(added=False), lines, row), stem)
-
-    return plot
-
-
-def draw(rows: dict[str, dict[str, list[Columns]]], stem: Path, **options: Any) -> None:
-    """Draw rows of curves, if there are any.
-
-    Args:
-        rows: curves, as `curves` returns them.
-        stem: path of the picture files, without the suffix.
-        options: further arguments of `score_plots.score_curves`; `random` replaces the recorded scores.
-    """
-    from ga3c_tf.reproduce.drawing import score_plots
-
-    recorded = {game.replace("_", " "): score for game, score in RANDOM_SCORES.items()}
-    random: Mapping[str, float | None] = {**recorded, **options.pop("random", {})}
-    if rows:
-        score_plots.score_curves(rows, stem, random, **options)

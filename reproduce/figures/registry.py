@@ -11,7 +11,7 @@ from ga3c_tf.reproduce import figures
 from ga3c_tf.reproduce.figures.figure import Figure
 
 
-def _found() -> list[Figure]:
+def _figures() -> list[Figure]:
     """Return the figures of all modules in this package and its subpackages, in the results page's order."""
     names = [module.name for module in pkgutil.walk_packages(figures.__path__, f"{figures.__name__}.")]
     modules = [importlib.import_module(name) for name in names if name != __name__]
@@ -20,7 +20,7 @@ def _found() -> list[Figure]:
     )
 
 
-FIGURES: dict[str, Figure] = {figure.name: figure for figure in _found()}
+FIGURES: dict[str, Figure] = {figure.name: figure for figure in _figures()}
 
 
 def figure_called(name: str) -> Figure:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ga3c_tf.reproduce.measures.estimates import Effect
 
@@ -16,7 +17,7 @@ MOST_RESAMPLES = 500
 ROUNDING = 1e-12
 
 
-def interquartile_mean(values: Sequence[float] | np.ndarray) -> float:
+def interquartile_mean(values: ArrayLike) -> float:
     """Return the mean of the middle half of the values; not-a-number without values, or if one is.
 
     Values at the quartiles count in part, so this is exact for any number of values. rliable (Agarwal et al.
@@ -26,23 +27,32 @@ def interquartile_mean(values: Sequence[float] | np.ndarray) -> float:
     return float(_interquartile_means(np.asarray(values, float)[None])[0])
 
 
-def stratified_interquartile_mean(strata: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """Return the mean of the conditions' interquartile means, and its 95 % interval.
-
-    The interval is by a bootstrap within each condition.
+def stratified_interquartile_mean(strata: Sequence[ArrayLike]) -> tuple[float, float, float]:
+    """Return the mean of the conditions' interquartile means, and its 95 % interval, by a bootstrap within
+    each condition.
 
     The interquartile mean of all values together would leave out a condition in which all runs fail.
     """
+    groups = [np.asarray(values, float) for values in strata]
     resampled = []
-    for seed, values in enumerate(strata):
+    for seed, values in enumerate(groups):
         places = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
-        resampled.append(_interquartile_means(np.asarray(values, float)[places]))
+        resampled.append(_interquartile_means(values[places]))
     low, high = np.percentile(np.mean(resampled, axis=0), [2.5, 97.5])
-    return float(np.mean([interquartile_mean(values) for values in strata])), float(low), float(high)
+    return float(np.mean([interquartile_mean(values) for values in groups])), float(low), float(high)
+
+
+def _interquartile_means(samples: np.ndarray) -> np.ndarray:
+    """Return the interquartile mean of each row of `samples` [m, n]: [m]."""
+    count = samples.shape[1]
+    if not count:
+        return np.full(len(samples), np.nan)
+    edges = np.clip(np.arange(count + 1), 0.25 * count, 0.75 * count)
+    return np.sort(samples, axis=1) @ np.diff(edges) / (0.5 * count)
 
 
 def probability_of_improvement(
-    scores_x: Sequence[Sequence[float]], scores_y: Sequence[Sequence[float]], confidence: float = 0.95
+    scores_x: Sequence[ArrayLike], scores_y: Sequence[ArrayLike], confidence: float = 0.95
 ) -> Effect:
     """Return the probability that a run of the first group scores more than one of the second; a tie is half.
 
@@ -62,13 +72,12 @@ def probability_of_improvement(
     if not n or any(np.isnan(group).any() for pair in pairs for group in pair):
         return Effect(limit=0.5)
     steps = math.lcm(*(2 * len(x) * len(y) for x, y in pairs))  # steps * share is a whole number
-    effect = float(np.mean([_wins(x, y).mean() for x, y in pairs]))
     distribution = np.ones(1)
     for seed, (x, y) in enumerate(pairs):
         distribution = np.convolve(distribution, _distribution(x, y, steps, seed))
-    reached = np.cumsum(distribution)
     edges = np.array([1 - confidence, 1 + confidence]) / 2 - ROUNDING
-    low, high = np.searchsorted(reached, edges) / (steps * len(pairs))
+    low, high = np.searchsorted(np.cumsum(distribution), edges) / (steps * len(pairs))
+    effect = float(np.mean([_wins(x, y).mean() for x, y in pairs]))
     return Effect(effect, float(low), float(high), n=n, limit=0.5)
 
 
@@ -98,14 +107,3 @@ def _resamples(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def _wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return 1 for each pair in which the value of x is greater, 0.5 for a tie and 0 otherwise: [x, y]."""
     return (x[:, None] > y) + 0.5 * (x[:, None] == y)
-
-
-def _interquartile_means(samples: np.ndarray) -> np.ndarray:
-    """Return the interquartile mean of each row of `samples` [m, n]: [m]."""
-    ordered = np.sort(samples, axis=1)
-    count = ordered.shape[1]
-    if not count:
-        return np.full(len(samples), np.nan)
-    edges = np.arange(count + 1)
-    weights = np.clip(np.minimum(edges[1:], 0.75 * count) - np.maximum(edges[:-1], 0.25 * count), 0, None)
-    return ordered @ (weights / weights.sum())

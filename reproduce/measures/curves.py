@@ -1,6 +1,7 @@
-"""Numbers of a learning curve: when it reaches a score, and its mean scores.
+"""Numbers of a learning curve, which has the columns of curve.csv.
 
-A curve has the columns of curve.csv: the rolling score against time, agent steps and episodes.
+The rolling score is in points. A place is a number of agent steps or seconds, and `against` its column:
+'agent_steps' or 'time_s'. What a curve does not have is not-a-number.
 """
 
 from __future__ import annotations
@@ -16,30 +17,13 @@ COLLAPSED = 0.5
 
 
 def first_reaching(curve: Curve, score: float, against: str, window: int) -> float:
-    """Return the agent steps or seconds at which the rolling score first reaches `score`.
-
-    Args:
-        curve: curve of one run.
-        score: score to reach.
-        against: 'agent_steps' or 'time_s'.
-        window: number of episodes in the rolling score; points before so many episodes have ended do not
-            count.
-
-    Returns:
-        Agent steps or seconds; not-a-number if the score is never reached.
-    """
+    """Return the first place with a rolling score over `window` whole episodes of at least `score`."""
     reached = (curve["rolling_score"] >= score) & (curve["episodes"] >= window)
     return float(curve[against][reached.argmax()]) if reached.any() else math.nan
 
 
 def score_by(curve: Curve, place: float, against: str) -> float:
-    """Return the rolling score at the first point from `place` on; not-a-number if the curve ends before.
-
-    Args:
-        curve: curve of one run.
-        place: agent steps or seconds.
-        against: 'agent_steps' or 'time_s'.
-    """
+    """Return the rolling score at the first point from a place on."""
     places = curve[against]
     if not len(places) or not places[-1] >= place:  # the place may be not-a-number
         return math.nan
@@ -49,19 +33,9 @@ def score_by(curve: Curve, place: float, against: str) -> float:
 def mean_score(
     curve: Curve, against: str = "agent_steps", low: float = -math.inf, high: float = math.inf
 ) -> float:
-    """Return the mean score between two places: the area under the curve, divided by its length there.
-
-    Args:
-        curve: curve of one run.
-        against: 'agent_steps' or 'time_s'.
-        low, high: the two places, in agent steps or seconds; they may lie beyond the ends of the curve.
-
-    Returns:
-        The mean score; not-a-number if the curve has no point between the places.
-    """
+    """Return the mean score between two places: the area under the curve, divided by its length there."""
     inside = (curve[against] >= low) & (curve[against] <= high)
-    places = curve[against][inside]
-    scores = curve["rolling_score"][inside]
+    places, scores = (curve[name][inside] for name in (against, "rolling_score"))
     if not len(places):
         return math.nan
     if places[-1] == places[0]:
@@ -70,14 +44,14 @@ def mean_score(
 
 
 def score_at_end(curve: Curve) -> float:
-    """Return the mean rolling score over the last tenth of agent steps; not-a-number if no episode ended."""
+    """Return the mean rolling score over the last tenth of agent steps."""
     steps = curve["agent_steps"]
     late = curve["rolling_score"][steps >= 0.9 * steps.max(initial=0)]
     return float(late.mean()) if len(late) else math.nan
 
 
 def score_at_start(curve: Curve, window: int) -> float:
-    """Return the first rolling score over a full window of episodes; not-a-number if fewer have ended."""
+    """Return the first rolling score over a full window of episodes."""
     whole = curve["episodes"] >= window
     return float(curve["rolling_score"][whole][0]) if whole.any() else math.nan
 
@@ -85,14 +59,8 @@ def score_at_start(curve: Curve, window: int) -> float:
 def share_lost(curve: Curve, gain: float) -> float:
     """Return the share of the agent steps in which a run had lost more than half of its gain.
 
-    The gain is the best score so far minus the first score.
-
-    Args:
-        curve: curve of one run.
-        gain: gain above which a run counts as having learned; any dip would be a multiple of a smaller gain.
-
-    Returns:
-        The share; not-a-number for a run that never learned.
+    The gain is the best score so far minus the first score. A run has learned if it gained more than `gain`;
+    any dip would be a multiple of a smaller gain.
     """
     places, drops = _drops(curve["rolling_score"], gain)
     if not len(drops):

@@ -61,28 +61,21 @@ class Effect:
         return (self.high - self.low) / 2 / float(t_dist.ppf(0.975, self.freedom))
 
     @property
-    def shown(self) -> tuple[float, float, float, float]:
+    def shown(self) -> tuple[float, ...]:
         """Effect, lower and upper end, and limit: those of a ratio as ratios."""
         numbers = (self.effect, self.low, self.high, self.limit)
-        if not self.ratio:
-            return numbers
-        effect, low, high, limit = map(math.exp, numbers)
-        return effect, low, high, limit
+        return tuple(map(math.exp, numbers)) if self.ratio else numbers
 
     def looked(self, looks: int) -> Effect:
         """Return the estimate with the p value of so many looks at growing data, by Bonferroni's method."""
         return replace(self, p=min(looks * self.p, 1.0), looks=looks)
 
     def times_the_runs(self, level: float) -> float:
-        """Return the multiple of the runs at which a new test has a power of `POWER`, if the effect is true.
+        """Return the multiple of the runs at which a new test at a level has a power of `POWER`, if the
+        effect is true.
 
-        The degrees of freedom grow as in a paired test.
-
-        Args:
-            level: significance level of the new test.
-
-        Returns:
-            A multiple of at least 1, rounded up to hundredths; infinity above `MOST`, or without a t test.
+        The degrees of freedom grow as in a paired test. The multiple is at least 1, rounded up to hundredths;
+        it is infinite above `MOST`, or without a t test.
         """
         if not self.freedom > 0:
             return math.inf
@@ -106,26 +99,21 @@ def paired(first: pd.Series, second: pd.Series | float = 0.0, limit: float = 0.0
         names: `of`, `what` and `note` of the estimate.
     """
     differences = (first - second).dropna().to_numpy(float)
-    if not len(differences):
+    n = len(differences)
+    if not n:
         return Effect(limit=limit, **names)
-    estimate = Effect(
-        float(differences.mean()), *student_interval(differences), n=len(differences), limit=limit, **names
-    )
-    if len(differences) < LEAST_SEEDS:
+    estimate = Effect(float(differences.mean()), *student_interval(differences), n=n, limit=limit, **names)
+    if n < LEAST_SEEDS:
         return estimate
     if np.ptp(differences) <= ROUNDING:
         same = abs(differences[0] - limit) <= ROUNDING
-        return replace(estimate, p=1.0 if same else 0.5 ** (len(differences) - 1))
-    p = float(ttest_1samp(differences, limit).pvalue)
-    return replace(estimate, p=p, freedom=len(differences) - 1)
+        return replace(estimate, p=1.0 if same else 0.5 ** (n - 1))
+    return replace(estimate, p=float(ttest_1samp(differences, limit).pvalue), freedom=n - 1)
 
 
-def paired_ratio(
-    first: pd.Series, second: pd.Series | float = 1.0, limit: float = 1.0, **names: Any
-) -> Effect:
+def paired_ratio(first: pd.Series, second: Any = 1.0, limit: float = 1.0, **names: Any) -> Effect:
     """Compare two groups of positive values as `paired`, by the logarithms of their ratios."""
-    estimate = paired(_logarithms(first), _logarithms(second), math.log(limit), **names)
-    return replace(estimate, ratio=True)
+    return replace(paired(np.log(first), np.log(second), math.log(limit), **names), ratio=True)
 
 
 def growth(groups: pd.DataFrame, **names: Any) -> Effect:
@@ -164,18 +152,33 @@ def pooled(conditions: Sequence[tuple[ArrayLike, ArrayLike]], limit: float = 0.0
     n = min(map(len, groups), default=0)
     if not n:
         return Effect(limit=limit, **names)
-    means = np.array([group.mean() for group in groups]).reshape(-1, 2)
-    effect = float((means[:, 0] - means[:, 1]).mean())
+    means = np.array([group.mean() for group in groups])
+    differences = means[::2] - means[1::2]
+    effect = float(differences.mean())
     if n < LEAST_SEEDS:
         return Effect(effect, n=n, limit=limit, **names)
     variances = np.array([group.var(ddof=1) / len(group) for group in groups]) / len(conditions) ** 2
     error = math.sqrt(variances.sum())
     if error <= RELATIVE_ROUNDING * np.abs(means).max():
-        return Effect(effect, effect, effect, _separation(groups, means, limit), n, limit, **names)
+        p = _separation(list(map(len, groups)), differences - limit)
+        return Effect(effect, effect, effect, p, n, limit, **names)
     freedom = 1 / float(((variances / variances.sum()) ** 2 / [len(group) - 1 for group in groups]).sum())
     reach = float(t_dist.ppf(0.975, freedom)) * error
     p = 2 * float(t_dist.sf(abs(effect - limit) / error, freedom))
     return Effect(effect, effect - reach, effect + reach, p, n, limit, freedom, **names)
+
+
+def _separation(sizes: Sequence[int], distances: np.ndarray) -> float:
+    """Return the p value of a permutation test, for groups that do not vary.
+
+    It is the probability that chance separates the groups in this way under every condition that is not at
+    the limit.
+    """
+    apart = np.flatnonzero(np.abs(distances) > ROUNDING)
+    if not len(apart) or distances[apart].min() < 0 < distances[apart].max():
+        return 1.0
+    orders = [math.comb(sizes[2 * place] + sizes[2 * place + 1], sizes[2 * place]) for place in apart]
+    return min(1.0, 2 / math.prod(orders))
 
 
 def equality(estimate: Effect, margin: float) -> float:
@@ -204,22 +207,3 @@ def signed_rank(differences: Sequence[float], **names: Any) -> Effect:
     every = PermutationMethod(n_resamples=2 ** len(differences))
     p = float(wilcoxon(differences, zero_method="pratt", method=every).pvalue)
     return Effect(median, p=p, n=len(differences), **names)
-
-
-def _logarithms(values: pd.Series | float) -> pd.Series | float:
-    return np.log(values)
-
-
-def _separation(groups: Sequence[np.ndarray], means: np.ndarray, limit: float) -> float:
-    """Return the p value of a permutation test, for groups that do not vary.
-
-    It is the probability that chance separates the groups in this way under every condition. Conditions at
-    the limit are left out. It is 1 if the mean is at the limit, or if a condition contradicts it.
-    """
-    distances = means[:, 0] - means[:, 1] - limit
-    signs = np.where(np.abs(distances) <= ROUNDING, 0, np.sign(distances))
-    mean = distances.mean()
-    if abs(mean) <= ROUNDING or -np.sign(mean) in signs:
-        return 1.0
-    sizes = np.array([len(group) for group in groups]).reshape(-1, 2)[signs != 0]
-    return min(1.0, 2 / math.prod(math.comb(first + second, first) for first, second in sizes.tolist()))

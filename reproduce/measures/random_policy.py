@@ -14,12 +14,8 @@ from ga3c_tf.reproduce.measures.verdicts import LEVEL
 
 
 class RandomPolicy(NamedTuple):
-    """Scores of episodes of uniformly random actions.
-
-    Attributes:
-        mean: mean score of the episodes, in points.
-        deviation: standard deviation of the score of one episode, in points.
-        episodes: number of episodes played.
+    """Mean score of episodes of uniformly random actions, its deviation from episode to episode, and how many
+    were played.
     """
 
     mean: float
@@ -49,15 +45,15 @@ def has_left_random(seeds: Sequence[float], episodes: int, random: RandomPolicy 
     """Return whether every seed scores significantly more than the random policy.
 
     A run that plays like the random policy exceeds the limit in 5 % of cases. The scatter of the seeds does
-    not matter: seeds that have learned very different amounts have all left the random policy.
+    not matter: seeds that have learned very different amounts have all left the random policy. Fewer than
+    three seeds, or an unknown random policy, decide nothing: the result is True.
 
     Args:
-        seeds: mean score of each seed. Fewer than three seeds decide nothing: the result is True.
+        seeds: mean score of each seed.
         episodes: number of episodes in each of these means.
-        random: scores of the random policy. If they are None (unknown), the result is True.
+        random: scores of the random policy, or None.
     """
     if random is None or len(seeds) < LEAST_SEEDS:
         return True
     error = random.deviation * math.sqrt(1 / episodes + 1 / random.episodes)
-    limit = random.mean + float(norm.ppf(1 - LEVEL)) * error
-    return all(seed > limit for seed in seeds)
+    return min(seeds) > random.mean + float(norm.ppf(1 - LEVEL)) * error

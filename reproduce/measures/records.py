@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 
-COLUMNS = ("table", "game", "method", "metric", "value", "unit", "protocol", "source", "status")
-MEASURED_COLUMNS = (*COLUMNS, "seed", "run_id", "commit", "dirty", "hours", "agent_steps", "hardware")
 MEASURED = "measured"
 """Status of a row of ours that has a value; any other status is the reason why there is no value."""
 NOT_RUN = "not run"
@@ -55,8 +54,30 @@ class Record:
     hardware: str | None = None
 
 
+MEASURED_COLUMNS = tuple(field.name for field in fields(Record))
+COLUMNS = MEASURED_COLUMNS[:9]
+REQUIRED = ("table", "game", "method", "metric", "unit", "source", "status", "run_id")
+NUMBER = r"\d+(\.\d+)?(e[+-]?\d+)?"
+CELLS = {
+    "value": (f"(-?{NUMBER})?", "a finite number or empty"),
+    "seed": (r"\d+", "a whole number"),
+    "agent_steps": (r"\d*", "a whole number or empty"),
+    "hours": (f"({NUMBER})?", "a number, not negative, or empty"),
+    "dirty": ("(true|false)?", "true, false or empty"),
+}
+"""Pattern of the cells of a column, and the pattern in words."""
+KINDS: dict[str, Callable[[str], Any]] = {
+    "value": float,
+    "seed": int,
+    "agent_steps": int,
+    "hours": float,
+    "dirty": "true".__eq__,
+}
+"""What a cell that is not empty is read as; other cells are texts."""
+
+
 def read_records(file: Path, measured: bool = False) -> list[Record]:
-    """Return the records in `file`.
+    """Return the records in a CSV file.
 
     Args:
         file: CSV file.
@@ -79,10 +100,8 @@ def read_records(file: Path, measured: bool = False) -> list[Record]:
         if tuple(next(lines, ())) != columns:
             raise UserError(f"{file}, line 1: the columns must be {','.join(columns)}")
         for cells in lines:
-            fault = _fault(cells, measured)
-            if fault:
-                raise UserError(f"{file}, line {lines.line_num}: {fault}")
-            records.append(_record(dict(zip(columns, cells, strict=True))))
+            _check(cells, columns, f"{file}, line {lines.line_num}")
+            records.append(Record(*map(_value, columns, cells)))
     except csv.Error as error:
         raise UserError(f"{file}, line {lines.line_num}: {error}") from None
     return records
@@ -99,10 +118,8 @@ def write_records(file: Path, records: Iterable[Record]) -> None:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(MEASURED_COLUMNS)
     for number, record in enumerate(records, 2):
-        cells = [_text(getattr(record, column)) for column in MEASURED_COLUMNS]
-        fault = _fault(cells, measured=True)
-        if fault:
-            raise UserError(f"{file}, line {number} to be written: {fault}")
+        cells = [_text(value) for value in vars(record).values()]
+        _check(cells, MEASURED_COLUMNS, f"{file}, line {number} to be written")
         writer.writerow(cells)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -111,69 +128,47 @@ def write_records(file: Path, records: Iterable[Record]) -> None:
         raise UserError(f"cannot write {file}: {error.strerror or error}") from None
 
 
-def _text(value: str | float | None) -> str:
+def _text(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return repr(value)
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _record(row: dict[str, str]) -> Record:
-    values: dict = {**row, "value": float(row["value"]) if row["value"] else None}
-    for name, kind in (("seed", int), ("agent_steps", int), ("hours", float)):
-        if name in row:
-            values[name] = kind(row[name]) if row[name] else None
-    if "dirty" in row:
-        values["dirty"] = {"true": True, "false": False}.get(row["dirty"])
-        values["commit"] = row["commit"] or None
-        values["hardware"] = row["hardware"] or None
-    return Record(**values)
+def _value(column: str, cell: str) -> Any:
+    if cell:
+        return KINDS.get(column, str)(cell)
+    return "" if column in COLUMNS and column != "value" else None
 
 
-def _fault(cells: list[str], measured: bool) -> str | None:
-    """Return what is wrong with the cells of a line, or None."""
-    columns = MEASURED_COLUMNS if measured else COLUMNS
+def _check(cells: Sequence[str], columns: Sequence[str], place: str) -> None:
+    """Refuse a line that does not fit the schema.
+
+    Raises:
+        UserError: the message begins with the place of the line.
+    """
+    fault = _fault(cells, columns)
+    if fault:
+        raise UserError(f"{place}: {fault}")
+
+
+def _fault(cells: Sequence[str], columns: Sequence[str]) -> str | None:
     if len(cells) != len(columns):
         return f"{len(cells)} cells where there must be {len(columns)}"
-    row = dict(zip(columns, cells, strict=True))
-    empty = [
-        name for name in ("table", "game", "method", "metric", "unit", "source", "status") if not row[name]
-    ]
-    if empty:
-        return f"{empty[0]} is empty"
     if any("\n" in cell or "\r" in cell or "\0" in cell for cell in cells):
         return "a cell has more than one line"
-    if not _is_number(row["value"]):
-        return f"value is {row['value']!r}; it must be a finite number or empty"
-    if measured:
-        return _measured_fault(row)
-    return None
+    row = dict(zip(columns, cells, strict=True))
+    for name in REQUIRED:
+        if row.get(name) == "":
+            return f"{name} is empty"
+    for name, (pattern, words) in CELLS.items():
+        if name in row and not re.fullmatch(pattern, row[name]):
+            return f"{name} is {row[name]!r}; it must be {words}"
+    return _unmeasured(row) if "run_id" in row else None
 
 
-def _measured_fault(row: dict[str, str]) -> str | None:
-    if not row["run_id"]:
-        return "run_id is empty"
-    if not row["seed"].isdecimal():
-        return f"seed is {row['seed']!r}; it must be a whole number"
-    if row["agent_steps"] and not row["agent_steps"].isdecimal():
-        return f"agent_steps is {row['agent_steps']!r}; it must be a whole number or empty"
-    if not _is_number(row["hours"]) or (row["hours"] and float(row["hours"]) < 0):
-        return f"hours is {row['hours']!r}; it must be a number, not negative, or empty"
-    if row["dirty"] not in ("true", "false", ""):
-        return f"dirty is {row['dirty']!r}; it must be true, false or empty"
+def _unmeasured(row: dict[str, str]) -> str | None:
+    """Return how the status of a row of ours contradicts its cells, or None."""
     if (row["status"] == MEASURED) != bool(row["value"]):
         return f"the status is {row['status']!r} and the value {row['value']!r}: one of them is wrong"
     missing = [name for name in ("hours", "agent_steps", "hardware") if not row[name]]
-    if row["status"] == MEASURED and missing:
-        return f"{missing[0]} of a measured row is empty"
-    return None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return text == "" or math.isfinite(float(text))
-    except ValueError:
-        return False
+    return f"{missing[0]} of a measured row is empty" if row["value"] and missing else None

@@ -32,29 +32,15 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
 
 
-def mean_ci(values: Sequence[float], of: str = "seed", confidence: float = 0.95) -> str:
-    """Format the mean, its interval if there are two or more values, and the number of values.
-
-    Mean and interval have three significant digits.
-
-    Args:
-        values: the values; '-' is returned if there are none.
-        of: what one value belongs to, such as 'seed'.
-        confidence: confidence level of the interval.
-    """
-    if not len(values):
-        return "-"
+def mean_ci(values: Sequence[float], of: str = "seed") -> str:
+    """Format the mean, its interval, and the number of values, each of a seed or something else."""
     count = f"{len(values)} {of}{'s' if len(values) > 1 else ''}"
-    return f"{mean_and_interval(values, confidence)} ({count})"
+    return f"{mean_and_interval(values)} ({count})" if len(values) else "-"
 
 
-def mean_and_interval(values: Sequence[float], confidence: float = 0.95) -> str:
+def mean_and_interval(values: Sequence[float]) -> str:
     """Format the mean with three significant digits, and its interval if there are two or more values."""
-    mean = _rounded(sum(values) / len(values))
-    if len(values) == 1:
-        return mean
-    low, high = mean_interval(values, confidence)
-    return f"{mean} [{_rounded(low)}, {_rounded(high)}]"
+    return _interval(sum(values) / len(values), *mean_interval(values))
 
 
 def geometric_mean(values: Sequence[float]) -> str:
@@ -62,12 +48,9 @@ def geometric_mean(values: Sequence[float]) -> str:
     if not len(values):
         return "-"
     logarithms = np.log(values)
-    mean = _rounded(float(np.exp(logarithms.mean())))
-    if len(values) == 1:
-        return mean
-    low, high = np.exp(student_interval(logarithms))
-    return f"{mean} [{_rounded(low)}, {_rounded(high)}]"
+    return _interval(*np.exp([logarithms.mean(), *student_interval(logarithms)]))
 
 
-def _rounded(value: float) -> str:
-    return number(float(f"{value:.3g}"))
+def _interval(mean: float, low: float, high: float) -> str:
+    mean, low, high = (float(f"{value:.3g}") for value in (mean, low, high))
+    return number(mean) if np.isnan(low) else f"{number(mean)} [{number(low)}, {number(high)}]"

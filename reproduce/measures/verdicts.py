@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from ga3c_tf.reproduce.measures import sentences
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, NOTHING, Effect, equality
 
 HOLDS = "supported"
@@ -60,10 +59,6 @@ class Verdict:
     margin: float = 0.0
     second: tuple[Effect, float] | None = None
 
-    def undecided(self, reason: str) -> Verdict:
-        """Return the same numbers, which decide nothing for this reason."""
-        return replace(self, kind=INCONCLUSIVE, reason=reason)
-
     @property
     def decided(self) -> bool:
         """Whether the runs decide the claim."""
@@ -79,17 +74,6 @@ class Verdict:
         """The verdict in words, with its reason."""
         return f"{self.word}: {self.reason}" if self.reason else self.word
 
-    @property
-    def because(self) -> str:
-        """The numbers, in words."""
-        numbers = sentences.described(self.estimate, self.p)
-        if self.second:
-            numbers += f" and {sentences.described(*self.second)}"
-        return numbers
-
-    def __str__(self) -> str:
-        return f"**{self.verdict}** - {self.because}"
-
 
 class Test(Protocol):
     """A test of a claim. The p values of all tests of a family are corrected together."""
@@ -99,11 +83,9 @@ class Test(Protocol):
         """The p values; not-a-number for one that is unknown, which counts too."""
 
     def judged(self, corrected: Sequence[float], level: float) -> Verdict:
-        """Return the verdict.
+        """Return the verdict by the corrected p values.
 
-        Args:
-            corrected: the corrected p values.
-            level: significance level that is left for the tests that are not significant.
+        `level` is the significance level that is left for the tests that are not significant.
         """
 
 
@@ -129,12 +111,12 @@ class Above(NamedTuple):
         return [self.estimate.p, equality(self.like, math.log(1 + self.margin))]
 
     def judged(self, corrected: Sequence[float], level: float) -> Verdict:
-        verdict = Verdict(_kind(self.estimate, corrected[0], self.below), "", self.estimate, corrected[0])
-        if verdict.kind != INCONCLUSIVE:
-            return verdict
+        estimate = self.estimate
+        if estimate.n >= LEAST_SEEDS and corrected[0] < LEVEL:
+            return Verdict(_side(estimate, self.below), "", estimate, corrected[0])
         if self.like and corrected[1] < LEVEL:
             return Verdict(ALIKE, "", self.like, corrected[1], margin=self.margin)
-        return replace(verdict, reason=_reason(self.estimate), level=level)
+        return Verdict(INCONCLUSIVE, _reason(estimate), estimate, corrected[0], level)
 
 
 class AllAbove(NamedTuple):
@@ -149,27 +131,26 @@ class AllAbove(NamedTuple):
     margin: float = 0.0
 
     @property
+    def _tests(self) -> list[Above]:
+        alike = [estimate if self.margin else None for estimate in self.estimates]
+        pairs = zip(self.estimates, alike, strict=True)
+        return [Above(estimate, like=like, margin=self.margin) for estimate, like in pairs]
+
+    @property
     def p_values(self) -> list[float]:
-        equal = [equality(estimate, math.log(1 + self.margin)) for estimate in self.estimates]
-        return [estimate.p for estimate in self.estimates] + (equal if self.margin else [])
+        return [p for test in self._tests for p in test.p_values]
 
     def judged(self, corrected: Sequence[float], level: float) -> Verdict:
-        if not self.estimates:
-            return Verdict(INCONCLUSIVE, RUNS_MISSING)
-        pairs = zip(self.estimates, corrected, strict=False)  # the p values of equality come after these
-        alone = [Above(estimate).judged([p], level) for estimate, p in pairs]
-        order = (FAILS, FEW_SEEDS, RUNS_MISSING, NO_DIFFERENCE, HOLDS)
-        first = min(order.index(verdict.reason or verdict.kind) for verdict in alone)
-        deciding = [verdict for verdict in alone if (verdict.reason or verdict.kind) == order[first]]
-        if order[first] == NO_DIFFERENCE and self.margin:
-            equal = corrected[len(alone) :]
-            alike = [
-                replace(verdict, kind=ALIKE, reason="", p=p, margin=self.margin)
-                for verdict, p in zip(alone, equal, strict=True)
-                if verdict in deciding and p < LEVEL
-            ]
-            deciding = alike or deciding
-        return min(deciding, key=lambda verdict: verdict.estimate.effect)
+        of_each = 2 if self.margin else 1
+        verdicts = [
+            test.judged(corrected[of_each * place :], level) for place, test in enumerate(self._tests)
+        ]
+        order = (FAILS, FEW_SEEDS, RUNS_MISSING, ALIKE, NO_DIFFERENCE, HOLDS)
+        return min(
+            verdicts,
+            key=lambda verdict: (order.index(verdict.reason or verdict.kind), verdict.estimate.effect),
+            default=Verdict(INCONCLUSIVE, RUNS_MISSING),
+        )
 
 
 class Between(NamedTuple):
@@ -191,13 +172,10 @@ class Between(NamedTuple):
 
     def judged(self, corrected: Sequence[float], level: float) -> Verdict:
         estimate = self.estimate
-        if math.isnan(estimate.low):
-            return Verdict(INCONCLUSIVE, _reason(estimate), estimate)
-        if estimate.low > estimate.limit:
-            return Verdict(FAILS if self.below else HOLDS, "", estimate)
-        if estimate.high < estimate.limit:
-            return Verdict(HOLDS if self.below else FAILS, "", estimate)
-        return Verdict(INCONCLUSIVE, NO_DIFFERENCE, estimate)
+        if estimate.low > estimate.limit or estimate.high < estimate.limit:
+            return Verdict(_side(estimate, self.below), "", estimate)
+        unknown = math.isnan(estimate.low)
+        return Verdict(INCONCLUSIVE, _reason(estimate) if unknown else NO_DIFFERENCE, estimate)
 
 
 class Settled(NamedTuple):
@@ -222,13 +200,7 @@ class Settled(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """A reason to decide nothing.
-
-    Attributes:
-        reason: the reason.
-        applies: whether there is this reason.
-        kinds: the verdicts that it takes back; empty for all.
-    """
+    """A reason to decide nothing, whether it applies, and the verdicts that it takes back (empty for all)."""
 
     reason: str
     applies: bool
@@ -270,6 +242,13 @@ class Claim:
         """The text, with a note if the claim is not the paper's."""
         return f"{self.text} (not a claim of the paper)" if self.is_question else self.text
 
+    def as_found(self, verdict: Verdict) -> Claim:
+        """Return the claim with a verdict, unless a guard takes it back."""
+        reasons = [guard.reason for guard in self.guards if guard.stops(verdict)]
+        if reasons:
+            verdict = replace(verdict, kind=INCONCLUSIVE, reason=reasons[0])
+        return replace(self, finding=verdict)
+
 
 def judged(claims: Sequence[Claim], looks: int = 1) -> list[Claim]:
     """Return the shown claims of one family with their verdicts, whose p values are corrected by Holm's
@@ -285,20 +264,15 @@ def judged(claims: Sequence[Claim], looks: int = 1) -> list[Claim]:
     decided = []
     place = 0
     for claim in claims:
-        count = len(claim.test.p_values)
-        verdict = claim.test.judged(corrected[place : place + count], level)
-        place += count
-        stops = [guard.reason for guard in claim.guards if guard.stops(verdict)]
-        decided.append(replace(claim, finding=verdict.undecided(stops[0]) if stops else verdict))
+        end = place + len(claim.test.p_values)
+        decided.append(claim.as_found(claim.test.judged(corrected[place:end], level)))
+        place = end
     return [claim for claim in decided if claim.shown]
 
 
 def observed(claims: Sequence[Claim], reasons: Mapping[str, str]) -> list[Claim]:
-    """Return the claims, of which those with a reason are observations: a review has rejected their tests.
-
-    Args:
-        claims: the claims.
-        reasons: reasons by key of the claim.
+    """Return the claims, of which those with a reason by their key are observations: a review has rejected
+    their tests.
     """
     return [
         replace(claim, finding=replace(claim.finding, kind=OBSERVED, reason=reasons[claim.key]))
@@ -313,18 +287,17 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     Unknown p values count too, so that a verdict does not change because other runs are added.
     """
-    known = [place for place, p in enumerate(p_values) if not math.isnan(p)]
+    measured = [place for place, p in enumerate(p_values) if not math.isnan(p)]
     corrected = [math.nan] * len(p_values)
     largest = 0.0
-    for rank, place in enumerate(sorted(known, key=lambda place: p_values[place])):
+    for rank, place in enumerate(sorted(measured, key=p_values.__getitem__)):
         largest = max(largest, min(1.0, p_values[place] * (len(p_values) - rank)))
         corrected[place] = largest
     return corrected
 
 
-def _kind(estimate: Effect, corrected: float, below: bool = False) -> str:
-    if estimate.n < LEAST_SEEDS or not corrected < LEVEL:
-        return INCONCLUSIVE
+def _side(estimate: Effect, below: bool) -> str:
+    """Return the verdict on an effect that is on one side of its limit for sure."""
     return HOLDS if (estimate.effect > estimate.limit) != below else FAILS
 
 

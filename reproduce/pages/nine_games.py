@@ -64,9 +64,9 @@ class NineGames(NamedTuple):
         for game in NINE_GAMES:
             random = scores.random_score(self.tuned, game)
             paper = scores.papers_score(self.tuned, game)
-            record = self.tuned.results.papers("published", game=game, method=method)
-            if record and None not in (random, paper, record.value):
-                normalized.append((record.value - random) / (paper - random))  # type: ignore[operator]
+            score = self.tuned.results.papers("published", game=game, method=method)
+            if None not in (random, paper, score):
+                normalized.append((score - random) / (paper - random))  # type: ignore[operator]
         return interquartile_mean(normalized)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import grouped
 from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.measurements import grouped
 from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.measures.verdicts import (
     ALIKE,

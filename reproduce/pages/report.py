@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
-from ga3c_tf.reproduce.figures.figure import Figure, grouped
+from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.measurements import grouped
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.pages import figure_page, overview

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.figure import Figure, grouped
-from ga3c_tf.reproduce.figures.measurements import measured_alike
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.measurements import grouped, measured_alike
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.estimates import paired, welch
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number

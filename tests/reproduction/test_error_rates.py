@@ -138,20 +138,18 @@ def test_intervals_of_probabilities_and_of_a_share(rng):
 
 def gains(rng, tolerated, seeds=10):
     """Gains that fall over the logarithm of the lag, by cells that tolerate some lag, and scatter by 10 %."""
-    rows = {}
-    for rate, agents, seed in itertools.product(lag_boundary.RATES, lag_boundary.AGENTS, range(seeds)):
-        lags = np.array(lag_boundary.LAGS, float)
+    lags = np.array(lag_boundary.LAGS, float)
+    cells = []
+    for rate, agents in itertools.product(lag_boundary.RATES, lag_boundary.AGENTS):
         fall = (np.log2(np.maximum(lags, 1)) - 5 - math.log2(tolerated(rate, agents))) / 10
         share = np.where(lags > 0, np.clip(0.5 - fall, 0, 1), 1.0)
-        rows[lag_boundary.AUTHORS, rate, agents, seed] = 4 * share + 0.2 * rng.normal(size=len(lags))
-    frame = pd.DataFrame(rows, index=lag_boundary.LAGS).T
-    frame.index.names = lag_boundary.CELL
-    return frame.rename_axis(columns="lag")
+        cells.append(4 * share + 0.2 * rng.normal(size=(seeds, len(lags))))
+    return np.reshape(cells, (1, len(lag_boundary.RATES), len(lag_boundary.AGENTS), seeds, len(lags)))
 
 
 def shift_of(rng, factor):
-    frame = gains(rng, lambda rate, agents: factor if agents == min(lag_boundary.AGENTS) else 1.0)
-    return lag_boundary.contrast(frame, [lag_boundary.AUTHORS], "agents")
+    cells = gains(rng, lambda rate, agents: factor if agents == min(lag_boundary.AGENTS) else 1.0)
+    return lag_boundary.contrast(cells, compared=1)
 
 
 def test_the_shift_between_two_curves_of_tolerance(rng):

@@ -8,6 +8,7 @@ import pytest
 from invented_runs import SESSION, drawn, failed, invent, made, played, verdicts_of
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures import metrics
 from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary, policy_lag
 from ga3c_tf.reproduce.figures.learning import environments, scores, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
@@ -138,7 +139,7 @@ def test_adjustment_tells_games_apart_by_opposite_effects():
         return {"tps": 90 * math.exp(0.3 * sign * more + 0.02 * RNG.normal())}
 
     found = verdicts_of("adjustment", drawn(specs("adjustment"), number))["games-differ"]
-    assert found.kind == HOLDS and "trainers in boxing" in found.because and found.second is not None
+    assert found.kind == HOLDS and "trainers in boxing" in found.estimate.what and found.second
     same = drawn(specs("adjustment"), lambda spec: {"tps": 90 * math.exp(0.01 * RNG.normal())})
     assert words(same, "adjustment") == {"games-differ": ALIKE}
     alone = [spec for spec in specs("adjustment") if spec.game == "pong"]
@@ -169,7 +170,7 @@ def test_wall_clock_bounds_the_ratio_by_runs_that_miss_the_score(folder):
     results = made(folder, "wall-clock")
     found = verdicts_of("wall-clock", results)
     assert list(found) == ["cartpole"] and found["cartpole"].kind == HOLDS  # other games were not begun
-    assert "lower bound" in found["cartpole"].because
+    assert "lower bound" in found["cartpole"].estimate.note
     swapped = results.of_game("cartpole")
     for run in swapped.runs:
         run.result["cpu_utilization"] = 0.1
@@ -183,7 +184,7 @@ def test_wall_clock_counts_from_the_end_of_the_first_episode_of_each_session(fol
     ends = run.curve["time_s"]
     reached = next(time for time, score in zip(ends, run.curve["rolling_score"], strict=True) if score >= 150)
     waited = ends[0] + (ends[ends > 30.0][0] - 30.0) * (reached > 30.0)
-    measures = {measure.metric: measure.value for measure in wall_clock.measures(run)}
+    measures = {measure.metric: measure.value for measure in wall_clock.FIGURE.measures(run)}
     assert measures[wall_clock.TIME] == pytest.approx(reached - waited)
 
 
@@ -238,7 +239,7 @@ def policy_lags(change=lambda setting, rate: {}):
     """Scores of a figure in which a minimum batch helps, unless `change` says otherwise."""
 
     def number(spec):
-        where = policy_lag.dimensions(spec)
+        where = policy_lag.FIGURE.dimensions(spec)
         good = where["batches"] in policy_lag.GOOD
         usual = {
             policy_lag.SCORE: 10.0 + 5 * good,
@@ -281,17 +282,17 @@ def test_a_large_rate_harms_a_game_or_not(game, kind, folder):
     for run in results.runs:
         vars(run)["random_score"] = 0.0
     found = verdicts_of("policy-lag", results)["large-rate"]
-    assert found.kind == kind and "3 of 3" in found.because
+    assert found.kind == kind and found.estimate.note == "3 of 3"
 
 
 def boundary(tolerated, drop=1.0, seeds=5):
     """Gains of which a lag of 2 ** `tolerated(cell)` updates leaves half."""
 
     def number(spec):
-        where = lag_boundary.dimensions(spec)
+        where = lag_boundary.FIGURE.dimensions(spec)
         octaves = math.log2(max(where["lag"], 1))
         left = np.clip(0.5 - drop * (octaves - tolerated(where)) / 8, 0.0, 1.0) if where["lag"] else 1.0
-        return {lag_boundary.SCORE: 1 + 5 * left + 0.05 * RNG.normal(), lag_boundary.START: 1.0}
+        return {metrics.SCORE: 1 + 5 * left + 0.05 * RNG.normal(), metrics.START: 1.0}
 
     runs = [spec for spec in specs("lag-boundary") if spec.seed <= seeds]
     return words(drawn(runs, number), "lag-boundary")
@@ -317,7 +318,7 @@ def test_corrections_compare_pairs_and_the_share_that_is_lost():
     def number(spec):
         name, lag = (word.removesuffix(", added seeds") for word in spec.label)
         score = better[name] if lag != corrections.WITHOUT_LAG else 9.0
-        return {corrections.SCORE: score + 0.1 * RNG.normal(), corrections.START: 1.0}
+        return {metrics.SCORE: score + 0.1 * RNG.normal(), metrics.START: 1.0}
 
     found = verdicts_of("corrections", drawn(specs("corrections"), number))
     kinds = {key: verdict.reason or verdict.kind for key, verdict in found.items()}

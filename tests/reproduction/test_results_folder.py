@@ -9,7 +9,6 @@ from tiny_runs import quiet
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing import score_plots
-from ga3c_tf.reproduce.figures.learning import batch_size, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import write_records
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -44,7 +43,7 @@ def test_what_failed_and_what_was_not_run_stays_on_the_page(folder):
 def test_the_summary_names_the_game_of_a_finding_where_there_are_several(folder):
     for game in ("minatar_breakout", "cartpole"):
         for seed in (1, 2, 3, 4, 5):
-            for spec in batch_size.specs("quick", game, seed):
+            for spec in FIGURES["batch-size"].specs("quick", game, seed):
                 invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
     made(folder, "batch-size", ("minatar_breakout", "cartpole"))
     [chapter] = chapters(folder)
@@ -56,7 +55,7 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder, svg_only):
     """Better in one setting, level in the others; what was run by it alone is its own section's."""
     huber = {"loss": "mine:huber"}
     for seed in (1, 2, 3):
-        for label, spec in labelled(speed.specs, "quick", "minatar_breakout", seed).items():
+        for label, spec in labelled(FIGURES["speed"].specs, "quick", "minatar_breakout", seed).items():
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
             invent(
                 folder.runs,
@@ -111,7 +110,7 @@ def test_another_algorithm_stands_beside_the_papers_without_a3c(folder, svg_only
 def test_methods_are_not_compared_over_equal_time_on_several_machines(folder):
     huber = {"loss": "mine:huber"}
     for seed in (1, 2, 3):
-        for spec in speed.specs("quick", "minatar_breakout", seed):
+        for spec in FIGURES["speed"].specs("quick", "minatar_breakout", seed):
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
             invent(
                 folder.runs,
@@ -129,7 +128,7 @@ def test_methods_are_not_compared_over_equal_time_on_several_machines(folder):
 def test_a_method_of_the_users_own_is_not_compared_with_added_seeds(folder):
     huber = {"loss": "mine:huber"}
     for seed in (1, 2, 3):
-        for spec in speed.specs("quick", "minatar_breakout", seed):
+        for spec in FIGURES["speed"].specs("quick", "minatar_breakout", seed):
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
             invent(folder.runs, spec.changed(huber), scores=(0.0, 30.0 + 1.5 * seed))
     folder.add_method(huber, print)
@@ -140,7 +139,7 @@ def test_a_method_of_the_users_own_is_not_compared_with_added_seeds(folder):
         return len(paper.runs), comparison.section(FIGURES["speed"], paper, own)
 
     runs, before = compared()
-    for spec in speed.added("minatar_breakout"):
+    for spec in FIGURES["speed"].added_specs("minatar_breakout"):
         invent(folder.runs, spec, scores=(0.0, 1000.0))
     assert runs == 12 and compared() == (18, before)
 
@@ -149,7 +148,7 @@ def test_pairs_between_which_the_machine_changed_its_speed_are_left_out(folder):
     huber = {"loss": "mine:huber"}
     calibrations = [{"gflops": 30.0, "copy_gb_s": 5.0, "frames_s": 3000.0}]
     for seed in (1, 2, 3):
-        for spec in speed.specs("quick", "minatar_breakout", seed):
+        for spec in FIGURES["speed"].specs("quick", "minatar_breakout", seed):
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed), calibrations=calibrations)
             invent(
                 folder.runs, spec.changed(huber), scores=(0.0, 30.5 + 1.1 * seed), calibrations=calibrations
@@ -191,7 +190,7 @@ def test_a_method_that_does_not_reach_the_score_is_slower_than_the_papers(
     """GA3C reaches the score of 150 after about 0.5 of the minute, the method after these shares, or not."""
     huber = {"loss": "mine:huber"}
     for seed, share in enumerate(shares, 1):
-        for spec in wall_clock.specs("quick", "cartpole", seed):
+        for spec in FIGURES["wall-clock"].specs("quick", "cartpole", seed):
             invent(folder.runs, spec, scores=(0.0, 290.0 + seed))
             invent(folder.runs, spec.changed(huber), scores=(0.0, 150.0 / share if share else 100.0 + seed))
     folder.add_method(huber, print)
@@ -212,12 +211,12 @@ def test_a_method_that_does_not_reach_the_score_is_slower_than_the_papers(
 def test_a_method_is_not_judged_before_all_its_runs_have_ended(folder):
     """What belongs to it is known from the figure, not from the folders that are there."""
     huber = {"loss": "mine:huber"}
-    for spec in speed.specs("quick", "minatar_breakout", 1):
+    for spec in FIGURES["speed"].specs("quick", "minatar_breakout", 1):
         invent(folder.runs, spec.changed(huber))
     folder.add_method(huber, print)
     made(folder, "speed")
     paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
-    assert len(own.runs) == 12 and sum(run.finished for run in own.runs) == 4 and not own.ended
+    assert len(own.runs) == 12 and sum(run.ended for run in own.runs) == 4
     rows = [line for line in comparison.section(FIGURES["speed"], paper, own) if line.startswith("| minatar")]
     assert len(rows) == 4 and all(f"| undecided: {RUNS_MISSING} |" in row for row in rows)
     assert not folder.results(FIGURES["pps"], "quick", changes=huber).runs

@@ -116,18 +116,3 @@ def test_what_a_review_rejects_is_an_observation():
     assert (rejected.finding.kind, rejected.finding.reason) == (OBSERVED, "chosen after the runs")
     undecided = judged([Claim("rejected", "", Above(estimate(1.0, 0.5)))])
     assert observed(undecided, {"rejected": "so"})[0].finding.reason == NO_DIFFERENCE
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [
-        (estimate(3.2), "+3.2 [3.1, 3.3], p = 0.01 (5 seeds)"),
-        (estimate(0.5, limit=0.8, of="pair"), "+0.5 [0.4, 0.6], limit 0.8, p = 0.01 (5 pairs)"),
-        (estimate(0.5, what="TPS"), "TPS: +0.5 [0.4, 0.6], p = 0.01 (5 seeds)"),
-        (estimate(math.log(2), ratio=True), "2 times [1.81, 2.21], p = 0.01 (5 seeds)"),
-        (Effect(2.0, n=1, note="so far"), "+2 (1 seed); so far"),
-        (Effect(), "nothing to compare yet"),
-    ],
-)  # fmt: skip
-def test_numbers_in_words(numbers, text):
-    assert verdict(Above(numbers)).because == text

@@ -7,41 +7,38 @@ lag. Without lag, all corrections have the same gradient, so A2C without lag is 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.figure import (
-    Cell,
-    Figure,
-    Measure,
-    Table,
-    mean_of,
-    seeds_by_budget,
-    smoke_spec,
-)
-from ga3c_tf.reproduce.figures.lag.divergences import (
+from ga3c_tf.reproduce.figures.figure import Added, Cell, Figure, Table, mean_of, means_of
+from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
+from ga3c_tf.reproduce.figures.metrics import (
     BOOTSTRAP,
     CLIPPED,
+    END,
     FLOORED,
     KL,
     LAG,
     LAG_STATES,
     SAMPLE_SIZE,
+    SCORE,
     SPREAD,
     TOTAL_VARIATION,
+    final_score,
+    first_score,
+    gain,
     lag_measures,
+    score_of_run,
 )
-from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
-from ga3c_tf.reproduce.figures.training import END, SCORE, START, final_score, first_score, score_of_run
+from ga3c_tf.reproduce.figures.pictures import drawing, recorded_random
+from ga3c_tf.reproduce.figures.plans import learning_spec, smoke_spec
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
-from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import number
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Between, Claim, Guard
-from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Between, Guard
+from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.trained.intervals import student_interval
 
 CORRECTIONS = ("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo")
@@ -53,8 +50,6 @@ STEPS = 400_000
 RATE = 4e-3
 CLIP_RATIO = 0.2
 BATCH = 160
-SHOWN = (LAG, LAG_STATES, SPREAD, BOOTSTRAP, KL, TOTAL_VARIATION, SAMPLE_SIZE, END)
-"""Metrics of the runs without a correction that the second table shows."""
 JUDGED = ("lag 16", "lag 256", AS_IT_RUNS)
 """Settings at which corrections are judged, because there is enough lag to correct."""
 PAIRS = (
@@ -67,16 +62,10 @@ PAIRS = (
 )
 """Pairs of corrections that are judged: whether the first scores more than the second."""
 CONFIDENCE = 0.9998
-"""Confidence of the interval of each of `PAIRS`.
+"""Confidence of the interval of each of `PAIRS`, for five seeds.
 
 A bootstrap of five seeds is too narrow: this interval is wrong in 0.1 % of cases.
 """
-SEEDS = 5
-"""Number of seeds of all corrections, for which `CONFIDENCE` was chosen."""
-EXTENDED = "minatar_breakout"
-"""The game with added seeds, at `quick`."""
-ADDED_SEEDS = (6, 7, 8, 9, 10, 11)
-"""Seeds of the two settings of the last claim, added as it was undecided after five seeds."""
 CLAIM_CONFIDENCE = 0.962
 """Confidence of the interval of the last claim over the planned seeds."""
 SECOND_CONFIDENCE = 0.99
@@ -91,94 +80,15 @@ GAIN = 1.0
 """A run counts as having learned if it scores more than this many points above its first score."""
 
 
-def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return a run for each correction at each lag and in GA3C, and one run without lag."""
-    if budget == "smoke":
-        return [
-            smoke_spec(game, seed, "a2c", correction="epsilon", lag=1).called("epsilon", "lag 1"),
-            smoke_spec(game, seed, correction="v-trace").called("v-trace", AS_IT_RUNS),
-        ]
-    common: dict[str, Any] = {"num_agents": 32, "learning_rate": RATE, "log_seconds": 10.0}
-    threads: dict[str, Any] = {"num_predictors": 2, "num_trainers": 2, "min_training_batch": 20}
-    planned = [
-        run_spec(game, seed, "a2c", **common, correction="none", steps=STEPS).called("none", WITHOUT_LAG)
-    ]
-    for correction in CORRECTIONS:
-        settings: dict[str, Any] = {"correction": correction}
-        if correction == "ppo":
-            settings["clip_ratio"] = CLIP_RATIO
-        for lag in LAGS:
-            # The steps of the first `lag` rounds come on top, because no batch is old enough to train on yet.
-            spec = run_spec(game, seed, "a2c", **common, **settings, lag=lag, steps=STEPS + lag * BATCH)
-            planned.append(spec.called(correction, f"lag {lag}"))
-        planned.append(
-            run_spec(game, seed, **common, **threads, **settings, steps=STEPS).called(correction, AS_IT_RUNS)
-        )
-    return planned
-
-
-def added(game: str) -> list[RunSpec]:
-    """Return the runs of the added seeds: A2C without lag and GA3C, without a correction."""
-    runs = [spec for seed in ADDED_SEEDS for spec in specs("quick", game, seed)]
-    return [spec for spec in runs if spec.label in (("none", WITHOUT_LAG), ("none", AS_IT_RUNS))]
-
-
-def measures(run: RecordedRun) -> list[Measure]:
-    """Return the scores over the run, at its end and at its start, and the measures of policy lag."""
-    score = score_of_run(run, "over the agent steps from the first update", run.spec.config.lag * BATCH)
-    return [score, final_score(run), first_score(run), *lag_measures(run)]
-
-
-def claims(table: Measurements) -> list[Claim]:
-    """Return a claim for each of `PAIRS`, and the claim of tensorpack's A3C example."""
-    again = table.game == EXTENDED and table.facts["seed"].max() > SEEDS
-    confidence = SECOND_CONFIDENCE if again else CLAIM_CONFIDENCE
-    return [
-        *(_compared(table.select(added=False), first, second) for first, second in PAIRS),
-        Claim(
-            "off-policy",
-            "without a correction, GA3C on a CPU loses more than half of A2C's gain (the README of "
-            "tensorpack's A3C example suspects bad scores from off-policy data)",
-            Between(lost(table, confidence)),
-            [table.missing],
-            "the share of A2C's gain without lag that GA3C loses without a correction, both above their "
-            f"first scores; supported if the {100 * confidence:g} % interval is above {MOST_LOST:.0%}, not "
-            "supported if it is below",
-        ),
-    ]
-
-
-def _compared(table: Measurements, first: str, second: str) -> Claim:
-    """Return the claim that a run with the first correction probably scores more, over `JUDGED`."""
-    scores = [
-        [table.select(correction=name, lag=lag).numbers(SCORE) for lag in JUDGED] for name in (first, second)
-    ]
-    test = Between(probability_of_improvement(scores[0], scores[1], CONFIDENCE))
-    missing = Guard(RUNS_MISSING, not all(map(len, scores[0] + scores[1])))
-    return Claim(f"{first}-{second}", f"{first} scores more than {second}", test, [missing, table.missing])
-
-
 def lost(table: Measurements, confidence: float) -> Effect:
-    """Return the share of A2C's gain without lag that GA3C loses without a correction.
-
-    Args:
-        table: the runs.
-        confidence: that of the interval.
-    """
-    asynchronous, synchronous = (_gains(table, lag) for lag in (AS_IT_RUNS, WITHOUT_LAG))
+    """Return the share of A2C's gain without lag that GA3C loses without a correction."""
+    asynchronous, synchronous = (
+        pd.Series({row.facts["seed"]: gain(row) for row in table.select(correction="none", lag=lag).rows})
+        for lag in (AS_IT_RUNS, WITHOUT_LAG)
+    )
     shares = (1 - asynchronous / synchronous[synchronous > GAIN]).dropna()
-    estimate = Effect(float(shares.mean()), n=len(shares), limit=MOST_LOST)
-    if len(shares) < LEAST_SEEDS:
-        return estimate
-    return Effect(float(shares.mean()), *student_interval(shares, confidence), n=len(shares), limit=MOST_LOST)
-
-
-def _gains(table: Measurements, lag: str) -> pd.Series:
-    """Return the gains of runs without a correction above their first scores, by seed; 0 if it diverged."""
-    part = table.select(correction="none", lag=lag)
-    gains = part.series(SCORE) - part.series(START)
-    diverged = {run.spec.seed: 0.0 for run in part.runs if run.diverged}
-    return pd.concat([gains.drop(diverged, errors="ignore"), pd.Series(diverged, dtype=float)])
+    ends = student_interval(shares, confidence) if len(shares) >= LEAST_SEEDS else ()
+    return Effect(float(shares.mean()), *ends, n=len(shares), limit=MOST_LOST)
 
 
 def interquartile(part: Measurements) -> str:
@@ -186,8 +96,8 @@ def interquartile(part: Measurements) -> str:
     strata = [part.select(lag=lag).numbers(SCORE) for lag in JUDGED]
     if not all(strata):
         return "-"
-    mean, low, high = stratified_interquartile_mean(strata)
-    return f"{number(mean)} [{number(low)}, {number(high)}]"
+    mean, low, high = map(number, stratified_interquartile_mean(strata))
+    return f"{mean} [{low}, {high}]"
 
 
 def clipped_at(lag: str) -> Cell:
@@ -195,63 +105,106 @@ def clipped_at(lag: str) -> Cell:
 
     def cell(part: Measurements) -> str:
         values = [value for metric in (CLIPPED, FLOORED) for value in part.select(lag=lag).numbers(metric)]
-        return number(sum(values) / len(values)) if values else "-"
+        return number(np.mean(values)) if values else "-"
 
     return cell
 
 
-def plot(table: Measurements, stem: Path) -> None:
-    """Draw the score against the lag, with a different mark for each correction."""
-    from ga3c_tf.reproduce.drawing import lag_plots
+class CorrectionsFigure(Figure):
+    """All corrections on the same five seeds; the last claim has seeds added, as it was undecided."""
 
-    lines = {
-        name: {lag: part.select(lag=lag, added=False).numbers(SCORE) for lag in SETTINGS}
-        for name, part in table.parts("correction")
-    }
-    lag_plots.scores_by_lag(lines, RANDOM_SCORES.get(table.game), stem)
-
-
-PLANNED = {"added": False}
-FIGURE = Figure(
-    name="corrections",
-    place=14,
-    paper="not in the paper; IMPALA's Table 2",
-    shows="score by correction of policy lag and by lag",
-    headline="which correction of policy lag learns best?",
-    games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},
-    seeds=seeds_by_budget(quick=SEEDS),
-    specs=specs,
-    dimensions=words_of("correction", "lag"),
-    measures=measures,
-    main=(SCORE, "points"),
-    scores=(SCORE, END),
-    claims=claims,
-    tables=[
+    name = "corrections"
+    place = 14
+    paper = "not in the paper; IMPALA's Table 2"
+    shows = "score by correction of policy lag and by lag"
+    headline = "which correction of policy lag learns best?"
+    games = {"smoke": ("cartpole",), "quick": ("minatar_breakout",)}
+    counts = {"quick": 5}
+    added = (
+        Added(
+            ("minatar_breakout",),
+            range(6, 12),
+            lambda spec: spec.label in (("none", WITHOUT_LAG), ("none", AS_IT_RUNS)),
+        ),
+    )
+    main = (SCORE, "points")
+    scores = (SCORE, END)
+    by_game = True
+    dimensions = staticmethod(words_of(correction=str, lag=str))
+    tables = (
         Table(
             ("correction",),
-            {
-                **{lag: mean_of(SCORE, lag=lag) for lag in SETTINGS},
-                "interquartile mean": interquartile,
-            },
-            title="mean score of the run",
-            where=PLANNED,
+            {**{lag: mean_of(SCORE, lag=lag) for lag in SETTINGS}, "interquartile mean": interquartile},
+            "mean score of the run",
+            {"added": False},
         ),
         Table(
             ("lag",),
-            {metric: mean_of(metric) for metric in SHOWN},
-            title="lag and divergence without a correction",
-            where={"correction": "none", **PLANNED},
+            means_of(LAG, LAG_STATES, SPREAD, BOOTSTRAP, KL, TOTAL_VARIATION, SAMPLE_SIZE, END),
+            "lag and divergence without a correction",
+            {"correction": "none", "added": False},
         ),
         Table(
             ("correction",),
             {lag: clipped_at(lag) for lag in SETTINGS[1:]},
-            title="share of the importance ratios that are clipped (epsilon: of the logarithms at its floor)",
-            where={"correction": CORRECTIONS[1:], **PLANNED},
+            "share of the importance ratios that are clipped (epsilon: of the logarithms at its floor)",
+            {"correction": CORRECTIONS[1:], "added": False},
         ),
-    ],
-    plot=plot,
-    by_game=True,
-    added_games=(EXTENDED,),
-    added=added,
-    words={"judged": JUDGED, "confidence": CONFIDENCE, "steps": STEPS, "rate": RATE},
-)
+    )
+    words = {"judged": JUDGED, "confidence": CONFIDENCE, "steps": STEPS, "rate": RATE}
+
+    def specs(self, budget, game, seed):
+        if budget == "smoke":
+            return [
+                smoke_spec(game, seed, "a2c", correction="epsilon", lag=1).called("epsilon", "lag 1"),
+                smoke_spec(game, seed, correction="v-trace").called("v-trace", AS_IT_RUNS),
+            ]
+
+        usual = {"num_agents": 32, "learning_rate": RATE, "log_seconds": 10.0}
+        without = run_spec(game, seed, "a2c", **usual, correction="none", steps=STEPS)
+        runs = [without.called("none", WITHOUT_LAG)]
+        for name in CORRECTIONS:
+            settings: dict[str, Any] = {**usual, "correction": name}
+            if name == "ppo":
+                settings["clip_ratio"] = CLIP_RATIO
+            for lag in LAGS:
+                # The steps of the first rounds come on top, because no batch is old enough to train on yet.
+                steps = STEPS + lag * BATCH
+                spec = run_spec(game, seed, "a2c", **settings, lag=lag, steps=steps)
+                runs.append(spec.called(name, f"lag {lag}"))
+            runs.append(learning_spec(game, seed, **settings, steps=STEPS).called(name, AS_IT_RUNS))
+        return runs
+
+    def measures(self, run):
+        score = score_of_run(run, "over the agent steps from the first update", run.spec.config.lag * BATCH)
+        return [score, final_score(run), first_score(run), *lag_measures(run)]
+
+    def claims(self, table):
+        planned = table.select(added=False)
+        confidence = SECOND_CONFIDENCE if table.has_added else CLAIM_CONFIDENCE
+        level = f"{100 * confidence:g}"
+        return [
+            *(self._improvement(planned, first, second) for first, second in PAIRS),
+            self.claim("off-policy", Between(lost(table, confidence)), [table.missing], level=level),
+        ]
+
+    def _improvement(self, table, first, second):
+        """Return the claim that a run with the first correction probably scores more, over `JUDGED`."""
+        scores = [
+            [table.select(correction=name, lag=lag).numbers(SCORE) for lag in JUDGED]
+            for name in (first, second)
+        ]
+        test = Between(probability_of_improvement(*scores, CONFIDENCE))
+        missing = Guard(RUNS_MISSING, not all(map(len, scores[0] + scores[1])))
+        names = {"first": first, "second": second}
+        return self.claim(f"{first}-{second}", test, [missing, table.missing], **names)
+
+    def plot(self, table, stem):
+        lines = {
+            name: {lag: part.select(lag=lag).numbers(SCORE) for lag in SETTINGS}
+            for name, part in table.select(added=False).parts("correction")
+        }
+        drawing("lag_plots").scores_by_lag(lines, recorded_random(table), stem)
+
+
+FIGURE = CorrectionsFigure()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Cell, Figure, Measure, Table, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Cell, Figure, Measure, Table
 from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.figures.pictures import drawing
+from ga3c_tf.reproduce.figures.plans import learning_spec, smoke_spec
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import INCONCLUSIVE, LEVEL, NO_DIFFERENCE, RUNS_MISSING
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, network_of, run_spec
+from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, network_of
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 from ga3c_tf.trained.intervals import mean_interval
 
@@ -22,7 +23,10 @@ LEARNING_RATES = {"normal": 1e-3, "lower": 3e-4}
 TUNED_STEPS = 4_000_000
 PAPERS_STEPS = "about 93 million"
 """Agent steps of the paper's training: a day at the 1,080 predictions/s of its small network on system I."""
-MINUTES = {"quick": 12.0, "paper": 24 * 60.0}
+SCALES: dict[str, dict[str, Any]] = {
+    "quick": {"agents": 32, "log_seconds": 5.0, "checkpoint_minutes": 5.0, "minutes": 12.0},
+    "paper": {"agents": 128, "log_seconds": 60.0, "checkpoint_minutes": 15.0, "minutes": 24 * 60.0},
+}
 METHODS = {
     "random": "random",
     "human": "human",
@@ -32,13 +36,12 @@ METHODS = {
 PAPERS = "GA3C (1 day, GPU)"
 PUBLISHED = ("A2C with GAE, SLM-Lab", "PPO, SLM-Lab")
 """Published methods whose scores are shown at the tuned budget: sticky actions, 10 million agent steps."""
-EXTENDED = "pong"
-"""The game that was undecided after three seeds at the tuned budget, so that two more were planned.
+EXTENDED = {"pong": 5}
+"""Seeds of the game that was undecided after three seeds at the tuned budget, so that two more were planned.
 
 It was first judged at a level of 5 %, before the extension was planned, and then at 2.5 %. In simulations at
 the limit, 4 % are wrongly reproduced, and 7 % have any verdict.
 """
-EXTENDED_SEEDS = 5
 SCORE_MARGIN = 0.05
 """Share of the distance from the random policy's score to the paper's by which a score may be below that."""
 SWAPPED = ("name_this_game", "ms_pacman")
@@ -55,45 +58,31 @@ def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_
         return smoke_spec(game, seed)
     if budget == "tuned":
         return tuned_spec(game, seed, steps=TUNED_STEPS)
-    scale: dict[str, Any] = {"num_agents": 32, "log_seconds": 5.0, "checkpoint_minutes": 5.0}
-    if budget == "paper":
-        scale = {"num_agents": 128, "log_seconds": 60.0, "checkpoint_minutes": 15.0}
-    return run_spec(
+    return learning_spec(
         game,
         seed,
         evaluation_episodes=30,
         random_play=seed == 1,  # the same episodes for every seed
-        **scale,
-        num_predictors=2,
-        num_trainers=2,
-        min_training_batch=20,
         **{"network": "auto", **network_of(game)},  # named in any case, as in the ids of earlier runs
         learning_rate=learning_rate,
-        minutes=MINUTES[budget],
+        **SCALES[budget],
     )
-
-
-def seeds(budget: str, game: str) -> int:
-    """Return the default number of seeds. At the tuned budget a game takes hours, so only one has several."""
-    if budget == "tuned":
-        return EXTENDED_SEEDS if game == EXTENDED else 1
-    return seeds_by_budget()(budget, game)
 
 
 def measures(run: RecordedRun) -> list[Measure]:
     """Return mean scores of the evaluated checkpoint and the random policy, over as many whole episodes."""
-    played = {SCORE: run.result.get("evaluation"), RANDOM: run.result.get("random")}
+    played = ((SCORE, "evaluation", None), (RANDOM, "random", "random"))
     return [
         Measure(
             metric,
-            float(np.mean(scores["scores"])),
+            float(np.mean(run.result[name]["scores"])),
             "points",
-            scores["protocol"],
+            run.result[name]["protocol"],
             method=method,
-            agent_steps=scores["agent_steps"],
+            agent_steps=run.result[name]["agent_steps"],
         )
-        for (metric, scores), method in zip(played.items(), (None, "random"), strict=True)
-        if scores
+        for metric, name, method in played
+        if run.result.get(name)
     ]
 
 
@@ -115,16 +104,17 @@ class ScoreVerdict(NamedTuple):
     reason: str = ""
 
     def __str__(self) -> str:
-        if not self.estimate.n:
+        n = self.estimate.n
+        if not n:
             return self.kind
         text = f"{self.kind}: {self.reason}" if self.reason else self.kind
-        if self.kind == SHORT:
-            text = f"short by {100 * (1 - self.share):.0f} %" if self.share is not None else "short"
-            if self.share is not None and self.share < 0:
-                text = "short, below the random policy"
-        if self.estimate.n < LEAST_SEEDS or self.estimate.n < self.planned:
-            text += f", n = {self.estimate.n}"
-        return text + (f" of {self.planned}" if self.estimate.n < self.planned else "")
+        if self.kind == SHORT and self.share is not None:
+            text = "short, below the random policy"
+            if self.share >= 0:
+                text = f"short by {100 * (1 - self.share):.0f} %"
+        if n < LEAST_SEEDS or n < self.planned:
+            text += f", n = {n}"
+        return text + (f" of {self.planned}" if n < self.planned else "")
 
 
 def verdict(table: Measurements, game: str) -> ScoreVerdict:
@@ -138,14 +128,11 @@ def verdict(table: Measurements, game: str) -> ScoreVerdict:
     if not scores or paper is None:
         return ScoreVerdict("not run" if not scores else "nothing to compare with")
     way = 0.0 if random is None else max(0.0, paper - random)
-    limit = paper - SCORE_MARGIN * way
-    looks = 2 if table.results.budget == "tuned" and game == EXTENDED else 1
+    looks = 2 if table.results.budget == "tuned" and game in EXTENDED else 1
     mean = float(np.mean(scores))
-    estimate = Effect(mean, n=len(scores), limit=limit, looks=looks)
+    ends = mean_interval(scores, 1 - LEVEL / looks) if len(scores) >= LEAST_SEEDS else ()
+    estimate = Effect(mean, *ends, n=len(scores), limit=paper - SCORE_MARGIN * way, looks=looks)
     share = (mean - random) / way if random is not None and way else None
-    if len(scores) >= LEAST_SEEDS:
-        low, high = mean_interval(scores, 1 - LEVEL / looks)
-        estimate = Effect(mean, low, high, n=len(scores), limit=limit, looks=looks)
     missing = looks > 1 and LEAST_SEEDS <= len(scores) < len(part.runs)
     kind, reason = (INCONCLUSIVE, RUNS_MISSING) if missing else _kind(estimate)
     return ScoreVerdict(kind, estimate, share, len(part.runs), reason)
@@ -162,9 +149,8 @@ def _kind(estimate: Effect) -> tuple[str, str]:
 
 def verdicts(table: Measurements) -> dict[str, ScoreVerdict]:
     """Return the verdicts on the games of Table 3 with a score."""
-    games = [game for game in NINE_GAMES if game in table.names("game")]
-    every = {game: verdict(table, game) for game in games}
-    return {game: judged for game, judged in every.items() if judged.estimate.n}
+    of_games = {game: verdict(table, game) for game in NINE_GAMES if game in table.names("game")}
+    return {game: judged for game, judged in of_games.items() if judged.estimate.n}
 
 
 def counted(table: Measurements) -> Counter[str]:
@@ -172,32 +158,9 @@ def counted(table: Measurements) -> Counter[str]:
     return Counter(judged.kind.replace(REPRODUCED, REACHED) for judged in verdicts(table).values())
 
 
-def answer(table: Measurements) -> str:
-    """Write in which games our score reaches the paper's, and the range of the normalized scores."""
-    judged = verdicts(table)
-    if not judged:
-        return ""
-    reached = [game for game, verdict in judged.items() if verdict.kind in (REACHED, REPRODUCED)]
-    alone = [game for game in reached if judged[game].estimate.n == 1]
-    several = [game for game in reached if game not in alone]
-    lists = [", ".join(several)] if several else []
-    lists += [f"{', '.join(alone)}, one seed each"] if alone else []
-    text = f"{len(reached)} of {len(judged)} games reach a normalized score of 95 %"
-    text += f" ({'; '.join(lists)})" if lists else ""
-    undecided = [game for game, verdict in judged.items() if verdict.kind == INCONCLUSIVE]
-    if undecided:
-        text += f", {len(undecided)} undecided ({', '.join(undecided)})"
-    shares = [verdict.share for verdict in judged.values() if verdict.share is not None]
-    if shares:
-        ends = dict.fromkeys(f"{100 * share:.0f}" for share in (min(shares), max(shares)))
-        text += f"; range {' to '.join(ends)} %"
-    return text
-
-
 def papers_score(table: Measurements, game: str, method: str = PAPERS) -> float | None:
     """Return the paper's score of a method, or None."""
-    record = table.results.papers("scores", game=game, method=method)
-    return record.value if record else None
+    return table.results.papers("scores", game=game, method=method)
 
 
 def random_score(table: Measurements, game: str) -> float | None:
@@ -227,9 +190,8 @@ def with_interval(part: Measurements) -> str:
 
 def millions(part: Measurements) -> str:
     """Return a cell with the mean number of agent steps behind the evaluated checkpoints, in millions."""
-    steps = [
-        run.result["evaluation"]["agent_steps"] / 1e6 for run in part.runs if run.result.get("evaluation")
-    ]
+    evaluations = [run.result["evaluation"] for run in part.runs if run.result.get("evaluation")]
+    steps = [evaluation["agent_steps"] / 1e6 for evaluation in evaluations]
     return number(float(np.mean(steps)) if steps else None)
 
 
@@ -245,12 +207,7 @@ def printed(method: str) -> Cell:
 
 def published(method: str) -> Cell:
     """Return a cell with the published score of another system."""
-
-    def cell(part: Measurements) -> str:
-        record = part.results.papers("published", game=part.game, method=method)
-        return number(record.value if record else None)
-
-    return cell
+    return lambda part: number(part.results.papers("published", game=part.game, method=method))
 
 
 def normalized(part: Measurements) -> str:
@@ -259,46 +216,23 @@ def normalized(part: Measurements) -> str:
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
-def plot(table: Measurements, stem: Path) -> None:
-    """Draw a panel per game: the paper's methods as marks, ours with an interval over seeds or episodes."""
-    from ga3c_tf.reproduce.drawing import curve_panels, score_plots
+class ScoresFigure(Figure):
+    """At the tuned budget a game takes hours, so only one has several seeds."""
 
-    panels = []
-    for game in NINE_GAMES:
-        part = table.select(game=game)
-        papers = {method: papers_score(table, game, method) for method in METHODS}
-        scores = part.numbers(SCORE)
-        sample = scores if len(scores) > 1 else episodes(part)
-        panels.append((game.replace("_", " "), papers, part.numbers(RANDOM), scores, sample))
-    score_plots.score_panels(panels, stem)
-    curves = [
-        curve_panels.Panel(
-            game.replace("_", " "),
-            [run.curve for run in part.finished],
-            papers_score(table, game),
-            random_score(table, game),
-        )
-        for game, part in table.parts("game")
-        if part.finished
-    ]
-    curve_panels.curve_panels(curves, stem.with_name(f"{stem.name}-curves"))
-
-
-FIGURE = Figure(
-    name="scores",
-    place=1,
-    paper="Table 3",
-    shows="score of the trained agent on nine games, beside human, random policy and A3C",
-    headline="does our GA3C reach the scores of the paper's GA3C?",
-    tuned_headline="does PPO in GA3C's architecture, after 4 million agent steps, reach the scores of the "
-    f"paper's GA3C after {PAPERS_STEPS}?",
-    games={"smoke": ("pong",), "quick": NINE_GAMES, "tuned": NINE_GAMES, "paper": NINE_GAMES},
-    seeds=seeds,
-    specs=lambda budget, game, seed: [training(budget, game, seed)],
-    measures=measures,
-    main=(SCORE, "points"),
-    scores=(SCORE,),
-    tables=[
+    name = "scores"
+    place = 1
+    paper = "Table 3"
+    shows = "score of the trained agent on nine games, beside human, random policy and A3C"
+    headline = "does our GA3C reach the scores of the paper's GA3C?"
+    tuned_headline = (
+        "does PPO in GA3C's architecture, after 4 million agent steps, reach the scores of the paper's GA3C "
+        f"after {PAPERS_STEPS}?"
+    )
+    games = {"smoke": ("pong",), "quick": NINE_GAMES, "tuned": NINE_GAMES, "paper": NINE_GAMES}
+    main = (SCORE, "points")
+    scores = (SCORE,)
+    measures = staticmethod(measures)
+    tables = (
         Table(
             ("game",),
             {
@@ -313,10 +247,57 @@ FIGURE = Figure(
         Table(
             ("game",),
             {"ours": with_interval, **{method: published(method) for method in PUBLISHED}},
-            title="published training scores of other systems",
+            "published training scores of other systems",
         ),
-    ],
-    plot=plot,
-    answer=answer,
-    words={"papers_steps": PAPERS_STEPS},
-)
+    )
+    words = {"papers_steps": PAPERS_STEPS}
+
+    def seeds(self, budget, game):
+        return EXTENDED.get(game, 1) if budget == "tuned" else super().seeds(budget, game)
+
+    def specs(self, budget, game, seed):
+        return [training(budget, game, seed)]
+
+    def answer(self, table):
+        """Return in which games our score reaches the paper's, and the range of the normalized scores."""
+        judged = verdicts(table)
+        if not judged:
+            return ""
+        reached = [game for game, verdict in judged.items() if verdict.kind in (REACHED, REPRODUCED)]
+        alone = [game for game in reached if judged[game].estimate.n == 1]
+        several = [game for game in reached if game not in alone]
+        lists = [", ".join(several)] if several else []
+        lists += [f"{', '.join(alone)}, one seed each"] if alone else []
+        text = f"{len(reached)} of {len(judged)} games reach a normalized score of 95 %"
+        text += f" ({'; '.join(lists)})" if lists else ""
+        undecided = [game for game, verdict in judged.items() if verdict.kind == INCONCLUSIVE]
+        text += f", {len(undecided)} undecided ({', '.join(undecided)})" if undecided else ""
+        shares = sorted(verdict.share for verdict in judged.values() if verdict.share is not None)
+        ends = dict.fromkeys(f"{100 * share:.0f}" for share in (*shares[:1], *shares[-1:]))
+        return text + (f"; range {' to '.join(ends)} %" if ends else "")
+
+    def plot(self, table, stem):
+        drawing("score_plots").score_panels([_panel(table, game) for game in NINE_GAMES], stem)
+        curves = [
+            (
+                game.replace("_", " "),
+                [run.curve for run in part.finished],
+                papers_score(table, game),
+                random_score(table, game),
+            )
+            for game, part in table.parts("game")
+            if part.finished
+        ]
+        drawing("curve_panels").curve_panels(curves, stem.with_name(f"{stem.name}-curves"))
+
+
+def _panel(table: Measurements, game: str) -> tuple:
+    """Return the paper's methods as marks, and ours with a sample for the interval: seeds or episodes."""
+    part = table.select(game=game)
+    papers = {method: papers_score(table, game, method) for method in METHODS}
+    scores = part.numbers(SCORE)
+    sample = scores if len(scores) > 1 else episodes(part)
+    return game.replace("_", " "), papers, part.numbers(RANDOM), scores, sample
+
+
+FIGURE = ScoresFigure()

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table
 from ga3c_tf.reproduce.figures.measurements import Measurements, measured_alike, speed_changed
+from ga3c_tf.reproduce.figures.pictures import drawing
+from ga3c_tf.reproduce.figures.plans import smoke_spec, speed_spec, workers
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired_ratio, pooled
-from ga3c_tf.reproduce.measures.verdicts import (
-    MARGIN,
-    NOT_TRIED,
-    SPEED_CHANGED,
-    Above,
-    AllAbove,
-    Claim,
-    Guard,
-)
+from ga3c_tf.reproduce.measures.verdicts import MARGIN, NOT_TRIED, SPEED_CHANGED, Above, AllAbove, Guard
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import RunSpec, network_of, run_spec, workers_of
+from ga3c_tf.reproduce.runs.specs import workers_of
 
 AGENTS = {"quick": (8, 16, 32, 64), "gpu": (32, 128), "paper": (16, 32, 64, 128)}
 PREDICTORS = {"quick": (1, 2, 4, 8), "gpu": (2,), "paper": (1, 2, 4, 8, 16)}
@@ -31,9 +24,8 @@ TRAINERS = {"quick": (1, 2, 4), "gpu": (1, 2, 4), "paper": (1, 2, 4, 8, 16)}
 SCHEDULINGS = {"quick": ("plain", "tuned"), "gpu": ("plain",), "paper": ("plain",)}
 WARM_UP_S = {"quick": 15.0, "gpu": 9.0, "paper": 60.0}
 MEASURED_S = {"quick": 30.0, "gpu": 9.0, "paper": 16 * 60.0}
-MINUTES = {budget: (WARM_UP_S[budget] + MEASURED_S[budget]) / 60 for budget in WARM_UP_S}
 LOG_SECONDS = {"quick": 2.5, "gpu": 3.0, "paper": 5.0}
-WARM_UP_OF: dict[float | None, float] = {MINUTES[budget]: WARM_UP_S[budget] for budget in MINUTES}
+MINUTES = {budget: (WARM_UP_S[budget] + MEASURED_S[budget]) / 60 for budget in WARM_UP_S}
 PLOTTED = 3
 """Number of settings that the paper plots for each number of agents."""
 PAPERS_GAP = 0.14
@@ -42,176 +34,121 @@ SETTING = ("agents", "predictors", "trainers", "scheduling")
 """The dimensions that are varied."""
 
 
-def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return a run for every combination. `queues` uses the same runs, and only it has the budget `gpu`."""
-    if budget == "smoke":
-        return [
-            smoke_spec(game, seed),
-            smoke_spec(game, seed, num_agents=8, num_predictors=2, num_trainers=2),
-        ]
-    return [
-        run_spec(
-            game,
-            seed,
-            num_agents=agents,
-            num_predictors=predictors,
-            num_trainers=trainers,
-            scheduling=scheduling,
-            **network_of(game),
-            min_training_batch=0,
-            minutes=MINUTES[budget],
-            log_seconds=LOG_SECONDS[budget],
-            checkpoint_minutes=60.0,
-        )
-        for agents in AGENTS[budget]
-        for predictors in PREDICTORS[budget]
-        for trainers in TRAINERS[budget]
-        for scheduling in SCHEDULINGS[budget]
-    ]
+def steady(run: RecordedRun) -> dict[str, float]:
+    """Return the rates of a run after its warm-up."""
+    warm_up_s: dict[float | None, float] = {MINUTES[budget]: WARM_UP_S[budget] for budget in MINUTES}
+    return run.steady(warm_up_s.get(run.spec.config.minutes, 0.0))
 
 
-def dimensions(spec: RunSpec) -> dict[str, object]:
-    """Return the numbers of workers and the scheduling."""
-    return dict(zip(SETTING, (*workers_of(spec.config), spec.config.scheduling), strict=True))
-
-
-def warm_up_s(run: RecordedRun) -> float:
-    """Return the seconds at the start of each session of the run that are left out."""
-    return WARM_UP_OF.get(run.spec.config.minutes, 0.0)
-
-
-def measures(run: RecordedRun) -> list[Measure]:
-    """Return updates per second and agent steps per second, after the warm-up."""
-    steady = run.steady(warm_up_s(run))
-    minimum = run.spec.config.min_training_batch
-    protocol = f"over the last {steady['seconds']:.0f} s, minimum batch {minimum}"
-    return [
-        Measure("tps", steady["tps"], "updates/s", protocol),
-        Measure("pps", steady["pps"], "predictions/s", protocol),
-    ]
-
-
-def claims(table: Measurements) -> list[Claim]:
-    """Return the paper's claims about the numbers of workers.
-
-    Two numbers of workers are compared by the ratio of the TPS of runs that differ in nothing else.
-    """
-    *fewer, most = sorted(table.names("agents"))
-    more = sorted(number for number in table.names("predictors") if number > PAPERS_PREDICTORS)
-    agents = [_ratio(table, "agents", most, other) for other in fewer]
-    predictors = [_ratio(table, "predictors", PAPERS_PREDICTORS, other, 1 / (1 + MARGIN)) for other in more]
-    gap, compared = _gap(table)
-    where = "" if all(run.on_gpu for run in table.finished) else "without a GPU, "
-    return [
-        Claim(
-            "most-agents",
-            f"{where}TPS is highest with the most agents",
-            AllAbove([estimate for estimate, _ in agents], MARGIN),
-            [table.missing, *(guard for _, guard in agents)],
-            f"higher than with every smaller number of agents; 'no difference larger than {MARGIN:.0%}' if "
-            "this is so for one of them",
-        ),
-        Claim(
-            "few-predictors",
-            f"{where}more than {PAPERS_PREDICTORS} predictors do not increase TPS",
-            AllAbove([estimate for estimate, _ in predictors]),
-            [table.missing, Guard(NOT_TRIED, not more), *(guard for _, guard in predictors)],
-            f"more predictors are less than {MARGIN:.0%} faster than {PAPERS_PREDICTORS}",
-        ),
-        Claim(
-            "close-together",
-            f"{where}the number of agents matters little",
-            Above(gap),
-            [
-                table.missing,
-                table.several_machines,
-                Guard(SPEED_CHANGED, bool(compared) and not measured_alike(compared)),
-            ],
-            f"the fastest three settings of the slowest number are less than {PAPERS_GAP:.0%} below those of "
-            "the fastest, on average over the schedulings",
-        ),
-    ]
-
-
-def _ratio(
-    table: Measurements, kind: str, first: int, second: int, limit: float = 1.0
-) -> tuple[Effect, Guard]:
-    """Compare the TPS at two numbers of one kind of worker, by pairs of runs that differ in nothing else."""
-    by = [name for name in (*SETTING, "seed") if name != kind]
-    pairs = table.pairs("tps", {kind: first}, {kind: second}, by)
-    what = f"TPS with {first} relative to {second} {kind}"
-    return paired_ratio(pairs.first, pairs.second, limit, of="pair", what=what), speed_changed(pairs)
-
-
-def fastest(table: Measurements, agents: int, scheduling: str) -> pd.Series:
+def fastest(table: Measurements, **where) -> pd.Series:
     """Return the TPS of the settings that the paper would plot: the fastest three, by setting."""
-    part = table.select(agents=agents, scheduling=scheduling)
-    return part.series("tps", SETTING).sort_values(ascending=False, kind="stable")[:PLOTTED]
+    speeds = table.select(**where).series("tps", SETTING)
+    return speeds.sort_values(ascending=False, kind="stable")[:PLOTTED]
+
+
+def best_settings(part: Measurements) -> str:
+    """Return a cell with the TPS of the fastest settings, and their predictors and trainers."""
+    return ", ".join(f"{tps:.1f} ({setting[1]}/{setting[2]})" for setting, tps in fastest(part).items())
 
 
 def _gap(table: Measurements) -> tuple[Effect, list[RecordedRun]]:
     """Compare the slowest number of agents with the fastest one, by the fastest settings of each.
 
     The settings of each scheduling are compared by the logarithms of their TPS, and the differences are
-    averaged over the schedulings.
-
-    Returns:
-        The estimate, and the runs that it compares.
+    averaged over the schedulings. The runs that are compared are returned too.
     """
-    best = {
-        agents: [np.log(fastest(table, agents, scheduling)) for scheduling in table.names("scheduling")]
-        for agents in table.names("agents")
-    }
-    whole = {agents: groups for agents, groups in best.items() if all(map(len, groups))}
+    best = [
+        [np.log(fastest(part, scheduling=scheduling)) for scheduling in table.names("scheduling")]
+        for _, part in table.parts("agents")
+    ]
+    whole = [groups for groups in best if all(map(len, groups))]
     if not whole:
         return Effect(ratio=True), []
-    means = {agents: np.mean([group.mean() for group in groups]) for agents, groups in whole.items()}
-    slow = whole[min(means, key=means.__getitem__)]
-    fast = whole[max(means, key=means.__getitem__)]
+    whole.sort(key=lambda groups: np.mean([group.mean() for group in groups]))
+    slow, fast = whole[0], whole[-1]
     what = "TPS of the slowest three numbers of agents relative to the fastest"
     estimate = pooled(list(zip(slow, fast, strict=True)), math.log(1 - PAPERS_GAP), of="setting", what=what)
-    if estimate.n >= LEAST_SEEDS:
-        estimate = replace(estimate, n=sum(map(len, slow)))
-    return replace(estimate, ratio=True), _runs_of(table, [*slow, *fast])
+    n = sum(map(len, slow)) if estimate.n >= LEAST_SEEDS else estimate.n
+    settings = {setting for group in (*slow, *fast) for setting in group.index}
+    compared = [row.run for row in table.rows if row.key(SETTING) in settings]
+    return replace(estimate, n=n, ratio=True), compared
 
 
-def _runs_of(table: Measurements, groups: Sequence[pd.Series]) -> list[RecordedRun]:
-    settings = {setting for group in groups for setting in group.index}
-    return [run for setting, part in table.parts(*SETTING) if setting in settings for run in part.runs]
+class TpsFigure(Figure):
+    """Two numbers of workers are compared by the ratio of the TPS of runs that differ in nothing else."""
+
+    name = "tps"
+    place = 4
+    paper = "Figure 3"
+    shows = "updates per second for combinations of agents, predictors and trainers"
+    headline = (
+        "the most agents are fastest, more than 4 predictors do not help, and the number of agents matters "
+        "little"
+    )
+    games = {"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)}
+    counts = {"gpu": 1, "paper": 1}
+    main = ("tps", "updates/s")
+    by_game = True
+    tables = (Table(("scheduling", "agents"), {"TPS of the fastest (predictors/trainers)": best_settings}),)
+
+    def specs(self, budget, game, seed):
+        if budget == "smoke":
+            return [smoke_spec(game, seed), smoke_spec(game, seed, **workers(8))]
+        varied = (AGENTS[budget], PREDICTORS[budget], TRAINERS[budget], SCHEDULINGS[budget])
+        length = {"minutes": MINUTES[budget], "log_seconds": LOG_SECONDS[budget]}
+        return [
+            speed_spec(game, seed, **workers(*numbers), scheduling=scheduling, **length)
+            for *numbers, scheduling in product(*varied)
+        ]
+
+    def dimensions(self, spec):
+        return dict(zip(SETTING, (*workers_of(spec.config), spec.config.scheduling), strict=True))
+
+    def measures(self, run):
+        rates = steady(run)
+        minimum = run.spec.config.min_training_batch
+        protocol = f"over the last {rates['seconds']:.0f} s, minimum batch {minimum}"
+        units = {"tps": "updates/s", "pps": "predictions/s"}
+        return [Measure(metric, rates[metric], unit, protocol) for metric, unit in units.items()]
+
+    def claims(self, table):
+        *fewer, most = sorted(table.names("agents"))
+        more = sorted(number for number in table.names("predictors") if number > PAPERS_PREDICTORS)
+        agents, agents_guard = _ratios(table, "agents", most, fewer)
+        predictors, guard = _ratios(table, "predictors", PAPERS_PREDICTORS, more, 1 / (1 + MARGIN))
+        gap, compared = _gap(table)
+        changed = Guard(SPEED_CHANGED, bool(compared) and not measured_alike(compared))
+        where = "" if all(run.on_gpu for run in table.finished) else "without a GPU, "
+        guards = {
+            "most-agents": [table.missing, agents_guard],
+            "few-predictors": [table.missing, Guard(NOT_TRIED, not more), guard],
+            "close-together": [table.missing, table.several_machines, changed],
+        }
+        tests = (AllAbove(agents, MARGIN), AllAbove(predictors), Above(gap))
+        return [
+            self.claim(key, test, guards[key], where=where) for key, test in zip(guards, tests, strict=True)
+        ]
+
+    def plot(self, table, stem):
+        panels = {
+            f"{scheduling} scheduling": part.series("tps", SETTING).to_dict()
+            for scheduling, part in table.parts("scheduling")
+        }
+        drawing("speed_plots").normalized_tps(panels, PLOTTED, stem)
 
 
-def best_settings(part: Measurements) -> str:
-    """Return a cell with the TPS of the fastest settings, and their predictors and trainers."""
-    best = fastest(part, part.names("agents")[0], part.names("scheduling")[0])
-    return ", ".join(f"{tps:.1f} ({setting[1]}/{setting[2]})" for setting, tps in best.items())
+def _ratios(
+    table: Measurements, kind: str, first: int, others: list[int], limit: float = 1.0
+) -> tuple[list[Effect], Guard]:
+    """Compare the TPS at one number of a kind of worker with those at others."""
+    by = [name for name in (*SETTING, "seed") if name != kind]
+    pairs = [table.pairs("tps", {kind: first}, {kind: number}, by) for number in others]
+    what = [f"TPS with {first} relative to {number} {kind}" for number in others]
+    ratios = [
+        paired_ratio(pair.first, pair.second, limit, of="pair", what=words)
+        for pair, words in zip(pairs, what, strict=True)
+    ]
+    return ratios, speed_changed(*pairs)
 
 
-def plot(table: Measurements, stem: Path) -> None:
-    """Draw the TPS of every setting as a share of the best, by number of agents, a panel per scheduling."""
-    from ga3c_tf.reproduce.drawing import speed_plots
-
-    panels = {
-        f"{scheduling} scheduling": part.series("tps", SETTING).to_dict()
-        for scheduling, part in table.parts("scheduling")
-    }
-    speed_plots.normalized_tps(panels, PLOTTED, stem)
-
-
-FIGURE = Figure(
-    name="tps",
-    place=4,
-    paper="Figure 3",
-    shows="updates per second for combinations of agents, predictors and trainers",
-    headline="the most agents are fastest, more than 4 predictors do not help, and the number of agents "
-    "matters little",
-    games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
-    seeds=seeds_by_budget(gpu=1, paper=1),
-    specs=specs,
-    dimensions=dimensions,
-    measures=measures,
-    main=("tps", "updates/s"),
-    claims=claims,
-    tables=[Table(("scheduling", "agents"), {"TPS of the fastest (predictors/trainers)": best_settings})],
-    plot=plot,
-    by_game=True,
-)
+FIGURE = TpsFigure()

@@ -3,96 +3,76 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, mean_of, seeds_by_budget
-from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, means_of
+from ga3c_tf.reproduce.figures.measurements import words_of
+from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.estimates import growth
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Above, Claim, Guard
-from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import RunSpec
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Above, Guard
 
-PROTOCOL = "share of the time of all cores that the run's processes used"
-GPU_PROTOCOL = "median of nvidia-smi's busy share, asked every 2 s"
-EARLIER_START = "first row of metrics"
-"""Where the measurement began in runs whose records do not say it."""
 CPU = "CPU utilization"
 GPU = "GPU utilization"
+PROTOCOLS = {
+    CPU: "share of the time of all cores that the run's processes used",
+    GPU: "median of nvidia-smi's busy share, asked every 2 s",
+}
 GPU_MINUTES = 0.35
 """Length of a run at the budget `gpu`. The first update comes 3 to 9 s after its start."""
 LEAST_SHARE = 0.001
 """Lower limit of a share, because shares are compared by their logarithms."""
 
 
-def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return the GA3C runs of `pps`. At the budget `gpu` they are longer, and not those of `pps`.
+class UtilizationFigure(Figure):
+    """Has the GA3C runs of `pps`; at the budget `gpu` they are longer."""
 
-    Raises:
-        UserError: the networks are not for this game.
-    """
-    minutes = GPU_MINUTES if budget == "gpu" else None
-    return [spec for spec in pps.specs(budget, game, seed, minutes) if spec.system == "ga3c"]
+    name = "utilization"
+    place = 10
+    paper = "slide 38"
+    shows = "how busy CPU and GPU are, for five networks"
+    headline = "GPU use rises and CPU use falls as the network grows"
+    games = pps.FIGURE.games
+    counts = {"quick": 5, "gpu": 4}
+    main = (CPU, "share")
+    by_game = True
+    dimensions = staticmethod(words_of(network=str))
+    tables = (Table(("network",), means_of(CPU, GPU)),)
 
+    def specs(self, budget, game, seed):
+        minutes = GPU_MINUTES if budget == "gpu" else None
+        return [spec for spec in pps.specs(budget, game, seed, minutes) if spec.system == "ga3c"]
 
-def measures(run: RecordedRun) -> list[Measure]:
-    """Return the CPU utilization, and the GPU utilization if the model was on a GPU."""
-    listed = [_share(run, CPU, run.result["cpu_utilization"], PROTOCOL)]
-    if run.on_gpu:
-        listed.append(_share(run, GPU, run.result["gpu_utilization"], GPU_PROTOCOL))
-    return listed
+    def measures(self, run):
+        start = run.result.get("utilization_from", "first row of metrics")  # early records do not say it
+        shares = {CPU: run.result["cpu_utilization"]}
+        if run.on_gpu:
+            shares[GPU] = run.result["gpu_utilization"]
+        return [
+            Measure(
+                metric,
+                math.nan if share is None else share,
+                "share",
+                f"{PROTOCOLS[metric]}, from the run's {start} on",
+                "too short a run",
+            )
+            for metric, share in shares.items()
+        ]
 
+    def claims(self, table):
+        gpu, cpu = (
+            pd.DataFrame({network: part.series(metric) for network, part in table.parts("network")})
+            for metric in (GPU, CPU)
+        )
+        guards = [Guard(NEEDS_GPU, gpu.empty), table.missing, table.several_machines]
+        growths = {"gpu-rises": growth(gpu.clip(LEAST_SHARE)), "cpu-falls": growth(1 / cpu.clip(LEAST_SHARE))}
+        shown = table.results.judges_gpu
+        return [self.claim(key, Above(estimate), guards, shown) for key, estimate in growths.items()]
 
-def _share(run: RecordedRun, metric: str, share: float | None, protocol: str) -> Measure:
-    protocol += f", from the run's {run.result.get('utilization_from', EARLIER_START)} on"
-    return Measure(metric, math.nan if share is None else share, "share", protocol, "too short a run")
-
-
-def claims(table: Measurements) -> list[Claim]:
-    """Return the paper's claims about the use of GPU and CPU."""
-    rising = growth(_by_network(table, GPU))
-    falling = growth(1 / _by_network(table, CPU))
-    guards = [Guard(NEEDS_GPU, not table.numbers(GPU)), table.missing, table.several_machines]
-    shown = table.results.judges_gpu
-    return [
-        Claim("gpu-rises", "GPU use rises as the network grows", Above(rising), guards, shown=shown),
-        Claim("cpu-falls", "CPU use falls as the network grows", Above(falling), guards, shown=shown),
-    ]
-
-
-def _by_network(table: Measurements, metric: str) -> pd.DataFrame:
-    """Return the shares by seed and network. A share below `LEAST_SHARE` counts as that."""
-    return pd.DataFrame(
-        {network: part.series(metric).clip(lower=LEAST_SHARE) for network, part in table.parts("network")}
-    )
-
-
-def plot(table: Measurements, stem: Path) -> None:
-    """Draw the shares by network."""
-    from ga3c_tf.reproduce.drawing import speed_plots
-
-    shares = {
-        metric: {name: part.numbers(metric) for name, part in table.parts("network")} for metric in (CPU, GPU)
-    }
-    speed_plots.utilization_marks(shares, stem)
+    def plot(self, table, stem):
+        shares = {metric: table.lists(metric, "network") for metric in (CPU, GPU)}
+        drawing("speed_plots").utilization_marks(shares, stem)
 
 
-FIGURE = Figure(
-    name="utilization",
-    place=10,
-    paper="slide 38",
-    shows="how busy CPU and GPU are, for five networks",
-    headline="GPU use rises and CPU use falls as the network grows",
-    games=pps.FIGURE.games,
-    seeds=seeds_by_budget(quick=5, gpu=4),
-    specs=specs,
-    dimensions=words_of("network"),
-    measures=measures,
-    main=(CPU, "share"),
-    claims=claims,
-    tables=[Table(("network",), {CPU: mean_of(CPU), GPU: mean_of(GPU)})],
-    plot=plot,
-    by_game=True,
-)
+FIGURE = UtilizationFigure()

@@ -1,0 +1,83 @@
+"""Measures that several figures share: scores of training, and policy lag in updates, states and nats."""
+
+from __future__ import annotations
+
+import math
+
+from ga3c_tf.reproduce.figures.figure import Measure
+from ga3c_tf.reproduce.figures.measurements import Row
+from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end, score_at_start
+from ga3c_tf.reproduce.runs.run import RecordedRun
+
+SCORE = "mean score of the run"
+END = "score at the end"
+START = "score at the start"
+LAG = "policy lag, mean"
+LAG_STATES = "policy lag in states"
+KL = "KL divergence"
+TOTAL_VARIATION = "total variation"
+SAMPLE_SIZE = "effective sample size"
+CLIPPED = "share of ratios clipped"
+FLOORED = "share of logarithms floored"
+SPREAD = "versions within a segment"
+BOOTSTRAP = "lag of the bootstrap value"
+COLUMNS = {
+    LAG: ("policy_lag_mean", "updates"),
+    "policy lag, 95th percentile": ("policy_lag_p95", "updates"),
+    KL: ("kl", "nats"),
+    TOTAL_VARIATION: ("total_variation", "share"),
+    SAMPLE_SIZE: ("effective_sample_size", "share"),
+    CLIPPED: ("clipped", "share"),
+    FLOORED: ("floored", "share"),
+    SPREAD: ("version_spread", "updates"),
+    BOOTSTRAP: ("bootstrap_lag", "updates"),
+}
+"""Column of metrics.csv and unit of each measure of lag."""
+
+
+def score_of_run(run: RecordedRun, over: str = "over the agent steps", after: int = 0) -> Measure:
+    """Return the mean score over the agent steps of a run, of which the first `after` are left out."""
+    return _score(run, SCORE, mean_score(run.curve, low=after), over)
+
+
+def final_score(
+    run: RecordedRun, metric: str = END, over: str = "over the last tenth of the steps"
+) -> Measure:
+    """Return the mean score over the last tenth of the agent steps."""
+    return _score(run, metric, score_at_end(run.curve), over)
+
+
+def first_score(run: RecordedRun) -> Measure:
+    """Return the first score over a full window of episodes."""
+    value = score_at_start(run.curve, run.spec.config.rolling_episodes)
+    return _score(run, START, value, "of the first", "fewer episodes ended")
+
+
+def _score(
+    run: RecordedRun, metric: str, value: float, over: str, why_not: str = "no episode ended"
+) -> Measure:
+    protocol = f"mean of {run.spec.config.rolling_episodes} episodes of training, {over}"
+    return Measure(metric, value, "points", protocol, why_not)
+
+
+def lag_measures(run: RecordedRun) -> list[Measure]:
+    """Return a run's policy lag and divergences. Not all corrections clip or floor anything."""
+    steady = run.steady(0.1 * 3600 * run.hours)
+    rows = "mean over the rows of metrics.csv after the first tenth"
+    states = steady["policy_lag_mean"] * steady["training_batch"]
+    measures = [
+        *(
+            Measure(name, steady[column], unit, rows, "not measured")
+            for name, (column, unit) in COLUMNS.items()
+        ),
+        Measure(LAG_STATES, states, "states", f"{rows}: of the lag times of the batch", "not measured"),
+    ]
+    optional = (CLIPPED, FLOORED)
+    return [measure for measure in measures if measure.metric not in optional or measure.value >= 0]
+
+
+def gain(row: Row) -> float:
+    """Return the mean score of a run minus its first score; 0 if it diverged."""
+    if row.run.diverged:
+        return 0.0
+    return row.values.get(SCORE, math.nan) - row.values.get(START, math.nan)

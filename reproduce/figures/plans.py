@@ -1,0 +1,45 @@
+"""Runs that several figures plan alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, network_of, run_spec
+
+
+def workers(agents: int, predictors: int = 2, trainers: int = 2) -> dict[str, int]:
+    """Return the settings of N_A, N_P and N_T."""
+    return {"num_agents": agents, "num_predictors": predictors, "num_trainers": trainers}
+
+
+def smoke_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
+    """Return a run of a few seconds that checks whether everything works. Figures share these runs.
+
+    Args:
+        game: name of the game.
+        seed: seed of the run.
+        system: one of `SYSTEMS`.
+        settings: values that replace those of the small default run; None removes a setting.
+    """
+    small: dict[str, Any] = {
+        **workers(4, 1, 1),
+        "min_training_batch": 20,
+        "steps": 3000,
+        "log_seconds": 1.0,
+        "rolling_episodes": 20,
+    }
+    if game in NINE_GAMES or game not in GAMES:
+        small |= {"evaluation_episodes": 1, "random_play": True}
+    given = {name: value for name, value in {**small, **settings}.items() if value is not None}
+    return run_spec(game, seed, system, **given)
+
+
+def speed_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
+    """Return a run that measures speed: any batch is trained on, and nothing is saved before the end."""
+    usual = {"min_training_batch": 0, "checkpoint_minutes": 60.0, **network_of(game)}
+    return run_spec(game, seed, system, **{**usual, **settings})
+
+
+def learning_spec(game: str, seed: int, system: str = "ga3c", agents: int = 32, **settings: Any) -> RunSpec:
+    """Return a run with the paper's workers and a minimum training batch of 20."""
+    return run_spec(game, seed, system, **{**workers(agents), "min_training_batch": 20, **settings})
