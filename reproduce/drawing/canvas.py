@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ matplotlib.use("agg")
 from matplotlib import pyplot as plt
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
 # Palette of Okabe and Ito.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -53,19 +54,24 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "ga3c_tf",
     "svg.fonttype": "none",
 }
+FORMATS: dict[str, dict[str, Any]] = {
+    "svg": {"metadata": {"Date": None, "Creator": None}},
+    "png": {"metadata": {"Software": None}, "dpi": 200},
+}
+
+
+def looks() -> dict[str, Look]:
+    """Return the looks by the systems' names."""
+    return {SYSTEMS[system]: look for system, look in LOOKS.items()}
 
 
 def canvas(rows: int, columns: int, height: float, **options):
     """Return a matplotlib figure as wide as a column of the paper, and its axes as an array [rows, columns].
 
-    Args:
-        rows, columns: numbers of axes.
-        height: height of the figure, in inches.
-        options: further arguments of `plt.subplots`.
+    The height is in inches; `options` are further arguments of `plt.subplots`.
     """
     plt.rcdefaults()
-    for name, value in STYLE.items():
-        matplotlib.rcParams[name] = value
+    matplotlib.rcParams.update(STYLE)
     return plt.subplots(
         rows, columns, figsize=(COLUMN, height), layout="constrained", squeeze=False, **options
     )
@@ -77,24 +83,16 @@ def save(figure, stem: Path) -> None:
     Raises:
         UserError: a file cannot be written.
     """
+    file = stem
     try:
-        _write(figure, Path(f"{stem}.svg"), metadata={"Date": None, "Creator": None})
-        _write(figure, Path(f"{stem}.png"), dpi=200, metadata={"Software": None})
-    finally:
-        plt.close(figure)
-
-
-def _write(figure, file: Path, **options) -> None:
-    """Write the picture to one file.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(file, **options)
+        for suffix, options in FORMATS.items():
+            file = Path(f"{stem}.{suffix}")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(file, **options)
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror or error}") from None
+    finally:
+        plt.close(figure)
 
 
 def legend_above(figure, handles: dict, columns: int) -> None:
@@ -103,7 +101,15 @@ def legend_above(figure, handles: dict, columns: int) -> None:
         figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns)
 
 
-def handles(axes) -> dict:
+def legend_over(axis, axes: Iterable, **options) -> None:
+    """Put a legend of the labels on these axes right above one axis; none without a label."""
+    labelled = handles(axes)
+    if labelled:
+        place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3}
+        axis.legend(labelled.values(), labelled.keys(), **place, **options)
+
+
+def handles(axes: Iterable) -> dict:
     """Return the legend handle of each label on these axes; the first one if several axes use the label."""
     by_label: dict[str, Any] = {}
     for axis in axes:
@@ -140,14 +146,12 @@ def marks(
             axis.vlines(x, min(values), max(values), color=color, linewidth=0.8)
             axis.plot(x, mean, markers[number % len(markers)], color=color, label=name)
             if named:
-                text = short_number(float(f"{mean:.2g}"))
-                axis.annotate(
-                    text, (x, max(values)), (0, 3), textcoords="offset points", ha="center", fontsize=5
-                )
+                style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 5}
+                axis.annotate(short_number(float(f"{mean:.2g}")), (x, max(values)), (0, 3), **style)
     axis.set_xticks(range(len(places)), [place.replace("large stride", "large,\nstride") for place in places])
     axis.set_xlim(-0.6, len(places) - 0.4)
 
 
-def short_number(value: float) -> str:
+def short_number(value: float, _: Any = None) -> str:
     """Write a number for an axis, such as '-20', '0.5' or '2.7k'."""
     return f"{value / 1000:.3g}k" if abs(value) >= 1000 else f"{value:.3g}"

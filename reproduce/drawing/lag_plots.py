@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.reproduce.drawing.canvas import COLORS, canvas, handles, legend_above, marks, save
-from ga3c_tf.reproduce.drawing.score_plots import color_of, draw_curves, draw_random_policy
+from ga3c_tf.reproduce.drawing.score_plots import color_of, draw_curves, draw_level
 from ga3c_tf.reproduce.runs.run import RecordedRun
 
 SHOWN = (0.0, 1.5)
@@ -25,9 +25,10 @@ def lag_picture(rates: dict[str, dict[str, list[RecordedRun]]], random: float | 
         stem: path of the picture files, without the suffix.
     """
     figure, axes = canvas(len(rates) + 1, 2, 1.0 + 1.35 * (len(rates) + 1))
-    for (time, steps), (title, by_setting) in zip(axes, rates.items(), strict=False):
-        draw_curves(time, steps, {name: [run.curve for run in runs] for name, runs in by_setting.items()})
-        draw_random_policy([time, steps], random)
+    for row, (title, by_setting) in zip(axes, rates.items(), strict=False):
+        time, steps = row
+        draw_curves(row, {name: [run.curve for run in runs] for name, runs in by_setting.items()})
+        draw_level(row, random)
         steps.sharey(time)
         steps.tick_params(labelleft=False)
         time.set_ylabel(f"{title}\nscore")
@@ -74,16 +75,12 @@ def _late(runs: list[RecordedRun], column: str) -> np.ndarray:
 
 
 def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None, stem: Path) -> None:
-    """Draw the mean score and the range of the seeds at each lag, with a different mark for each correction.
-
-    Args:
-        lines: scores of the seeds, by correction and by lag in words.
-        random: score of the random policy; None if it is unknown.
-        stem: path of the picture files, without the suffix.
+    """Draw the mean score and the range of the seeds at each lag, by correction and by lag in words, beside
+    the score of the random policy, if it is known.
     """
     figure, [[axis]] = canvas(1, 1, 2.6)
     marks(axis, lines, COLORS, MARKERS, 0.09)
-    draw_random_policy([axis], random)
+    draw_level([axis], random)
     axis.set_ylabel("mean score (bars: range of seeds)")
     legend_above(figure, handles([axis]), 3)
     save(figure, stem)

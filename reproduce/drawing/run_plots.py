@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.lines import Line2D
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.drawing.canvas import COLORS, handles
+from ga3c_tf.reproduce.drawing.canvas import COLORS, legend_over
 from ga3c_tf.runs.curve import read_curve
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
@@ -36,6 +36,24 @@ SHARES: Lines = {
     "clipped": ("--", "clipped ratios"),
     "floored": (":", "floored logarithms"),
 }
+WORKERS: Lines = {
+    "agents": ("-", "agents"),
+    "predictors": ("--", "predictors"),
+    "trainers": (":", "trainers"),
+}
+LABELS = (
+    "score",
+    "score",
+    "PPS (predictions/s)",
+    "TPS (updates/s)",
+    "policy lag (updates)",
+    "mean batch (states)",
+    "policy lag as divergence",
+    "share",
+    "agents, predictors, trainers",
+    "trained samples/s of a period",
+)
+"""Names of the vertical axes, panel by panel."""
 
 
 def plot_runs(runs: list[Path], file: Path) -> None:
@@ -66,10 +84,9 @@ def _plot(runs: list[Path], file: Path, adjusted: bool) -> None:
         for number, run in enumerate(runs):
             color = COLORS[number % len(COLORS)]
             drawn = _draw(axes, queue, run, color)
-            if len(runs) > 1:
-                names[run.name if drawn else f"{run.name} (no episode yet)"] = Line2D([], [], color=color)
-        _label(axes, queue, adjusted)
-        if names:
+            names[run.name if drawn else f"{run.name} (no episode yet)"] = Line2D([], [], color=color)
+        _label(axes, queue)
+        if len(runs) > 1:
             legend = axes[0, 0].legend([*names.values()], [""] * len(names), frameon=False, fontsize="small")
             for text, name in zip(legend.get_texts(), names, strict=True):
                 # Set later: a label that begins with _ would be left out.
@@ -93,34 +110,23 @@ def _save(figure: plt.Figure, file: Path) -> None:
         raise UserError(f"cannot write {file}: {error}") from None
 
 
-def _label(axes, queue, adjusted: bool) -> None:
+def _label(axes, queue) -> None:
     """Name the axes and add the legends of all panels but the first."""
-    (time, steps), (pps, tps), (lag, batches), (distance, shares) = axes[:4]
-    for axis in (time, steps):
-        axis.set_ylabel("score")
-    for axis in (time, pps, tps, lag, batches, distance, shares):
+    for axis, label in zip(axes.flat, LABELS, strict=False):
+        axis.set_ylabel(label)
         axis.set_xlabel("time (minutes)")
-    steps.set_xlabel("agent steps (millions)")
-    pps.set_ylabel("PPS (predictions/s)")
-    tps.set_ylabel("TPS (updates/s)")
-    lag.set_ylabel("policy lag (updates)")
-    batches.set_ylabel("mean batch (states)")
-    queue.set_ylabel("training queue (segments)")
-    distance.set_ylabel("policy lag as divergence")
-    shares.set_ylabel("share")
-    shares.set_ylim(-0.02, 1.02)
-    for axis in (pps, tps, lag, batches, queue):
-        axis.set_ylim(bottom=0)
-    for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
+    axes[0, 1].set_xlabel("agent steps (millions)")
+    queue.set_ylabel("training queue (segments)")
     queue.spines["top"].set_visible(False)
-    if adjusted:
-        _label_adjustment(*axes[4])
-    for axis in (lag, batches, distance, shares, *axes[4:].flat):
-        labelled = handles([axis, queue] if axis is batches else [axis])
-        if labelled:  # none before the first update
-            place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3}
-            axis.legend(labelled.values(), labelled.keys(), frameon=False, fontsize="small", **place)
+    for axis in (*axes[1:3].flat, queue, *axes[4:, 1:].flat):
+        axis.set_ylim(bottom=0)
+    axes[3, 1].set_ylim(-0.02, 1.02)
+    for workers in axes[4:, 0]:
+        workers.set_yscale("log", base=2)
+        workers.yaxis.set_major_formatter("{x:g}")
+    for axis in axes[2:].flat:  # before the first update, some have nothing to tell
+        legend_over(axis, [axis, queue] if axis is axes[2, 1] else [axis], frameon=False, fontsize="small")
 
 
 def _draw(axes, queue, run: Path, color: str) -> bool:
@@ -128,59 +134,43 @@ def _draw(axes, queue, run: Path, color: str) -> bool:
 
     Every run labels its lines: the legends have each label once, and a run may lack a line that another has.
     """
-    rolling = read_config(run).rolling_episodes
     episodes = read_columns(run / "episodes.csv", EPISODE_COLUMNS)
     metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
     if not len(metrics["time_s"]):
         raise UserError(f"{run} has no rows in metrics.csv yet")
-    (time, steps), (pps, tps), (lag, batches), (distance, shares) = axes[:4]
-    alpha = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
-    points = {"color": color, "alpha": alpha, "markersize": 2, "rasterized": True}
     curve = read_curve(run)  # a record of a run has no episodes
     if len(episodes["score"]):
-        curve = {**episodes, "rolling_score": _rolling_mean(episodes["score"], rolling)}
-    for axis, name, unit in ((time, "time_s", 60), (steps, "agent_steps", 1e6)):
+        rolling = _rolling_mean(episodes["score"], read_config(run).rolling_episodes)
+        curve = {**episodes, "rolling_score": rolling}
+    alpha = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
+    points = {"color": color, "alpha": alpha, "markersize": 2, "rasterized": True}
+    for axis, name, unit in zip(axes[0], ("time_s", "agent_steps"), (60, 1e6), strict=True):
         axis.plot(episodes[name] / unit, episodes["score"], ".", **points)
         _line(axis, curve[name] / unit, curve["rolling_score"], color=color)
     minutes = metrics["time_s"] / 60
-    _line(pps, minutes, metrics["pps"], color=color)
-    _line(tps, minutes, metrics["tps"], color=color)
-    panels = ((lag, LAG), (batches, BATCHES), (queue, QUEUE), (distance, DISTANCES), (shares, SHARES))
+    for axis, name in zip(axes[1], ("pps", "tps"), strict=True):
+        _line(axis, minutes, metrics[name], color=color)
+    panels = zip((*axes[2], queue, *axes[3]), (LAG, BATCHES, QUEUE, DISTANCES, SHARES), strict=True)
     for axis, lines in panels:
         for name, (style, words) in lines.items():
             if np.isfinite(metrics[name]).any():
                 _line(axis, minutes, metrics[name], color=color, linestyle=style, label=words)
-    if len(axes) > 4:
-        workers, rates = axes[4]
+    for workers, rates in axes[4:]:
         _draw_adjustment(workers, rates, metrics, _adjustment(run), color)
     return len(curve["rolling_score"]) > 0
 
 
 def _draw_adjustment(workers, rates, metrics, periods, color: str) -> None:
     """Draw the workers at each row of metrics.csv, and the rate of each period."""
-    for name, style in (("agents", "-"), ("predictors", "--"), ("trainers", ":")):
-        workers.step(
-            metrics["time_s"] / 60, metrics[name], color=color, linestyle=style, linewidth=1, label=name
-        )
+    minutes = metrics["time_s"] / 60
+    for name, (style, words) in WORKERS.items():
+        workers.step(minutes, metrics[name], color=color, linestyle=style, linewidth=1, label=words)
     accepted = periods["accepted"] == 1
     for chosen, fill, label in ((accepted, color, "accepted"), (~accepted, "none", "rejected")):
-        if not chosen.any():
-            continue
-        minutes = periods["time_s"][chosen] / 60
-        rate = periods["rate"][chosen]
-        rates.plot(
-            minutes, rate, "o", color=color, markerfacecolor=fill, markersize=4, label=f"{label} setting"
-        )
-
-
-def _label_adjustment(workers, rates) -> None:
-    workers.set_yscale("log", base=2)
-    workers.yaxis.set_major_formatter("{x:g}")
-    workers.set_ylabel("agents, predictors, trainers")
-    rates.set_ylabel("trained samples/s of a period")
-    rates.set_ylim(bottom=0)
-    for axis in (workers, rates):
-        axis.set_xlabel("time (minutes)")
+        if chosen.any():
+            style: dict[str, Any] = {"color": color, "markerfacecolor": fill, "markersize": 4}
+            points = periods["time_s"][chosen] / 60, periods["rate"][chosen]
+            rates.plot(*points, "o", **style, label=f"{label} setting")
 
 
 def _adjustment(run: Path) -> dict[str, np.ndarray]:
@@ -191,13 +181,11 @@ def _adjustment(run: Path) -> dict[str, np.ndarray]:
 
 def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
     """Draw y against x. More than `MOST_POINTS` points are replaced by the means of groups of neighbors."""
-    if not len(x):
-        return
-    width = -(-len(x) // MOST_POINTS)
-    starts = np.arange(0, len(x), width)
-    axis.plot(
-        *(np.add.reduceat(values, starts) / np.diff(np.append(starts, len(x))) for values in (x, y)), **style
-    )
+    if len(x):
+        width = -(-len(x) // MOST_POINTS)
+        starts = np.arange(0, len(x), width)
+        counts = np.diff(np.append(starts, len(x)))
+        axis.plot(*(np.add.reduceat(values, starts) / counts for values in (x, y)), **style)
 
 
 def _rolling_mean(values: np.ndarray, width: int) -> np.ndarray:

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from matplotlib import pyplot as plt
-from matplotlib.ticker import LogLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from ga3c_tf.reproduce.drawing.canvas import (
     COLORS,
@@ -20,10 +19,10 @@ from ga3c_tf.reproduce.drawing.canvas import (
     canvas,
     handles,
     legend_above,
+    looks,
     save,
     short_number,
 )
-from ga3c_tf.reproduce.runs.specs import SYSTEMS
 from ga3c_tf.runs.curve import Columns
 from ga3c_tf.trained.intervals import mean_interval
 
@@ -33,18 +32,19 @@ MARKS = {  # marker and color of each method in Table 3; the marks of the paper 
     "A3C (4 days, CPU)": ("s", LOOKS["a3c"].color),
     "GA3C (1 day, GPU)": ("D", LOOKS["ga3c"].color),
 }
+OURS = LOOKS["ga3c"].color
 GRID = 75
 LINE_STYLES = ("-", "--", "-.", ":")
 RANDOM_LINE: dict[str, Any] = {"color": NO_SYSTEM, "linewidth": 0.7, "linestyle": ":"}
 GOAL_LINE: dict[str, Any] = {"color": "black", "linewidth": 0.7, "linestyle": (0, (6, 3))}
-NO_SCORES: Mapping[str, float | None] = MappingProxyType({})
+AGAINST = (("time_s", 60.0), ("agent_steps", 1e6))
+"""Column of a curve and its unit on the axis, of each of the two axes."""
+NO_SCORES: Mapping[str, Any] = MappingProxyType({})
 FAR_APART = 10
 """The time axis is logarithmic if the ends of the curves differ by more than this factor."""
 
 
-def score_panels(
-    panels: Sequence[tuple[str, dict, list[float], list[float], list[float]]], stem: Path
-) -> None:
+def score_panels(panels: Sequence[tuple], stem: Path) -> None:
     """Draw a small panel for each game, with the paper's scores and ours.
 
     Args:
@@ -55,27 +55,21 @@ def score_panels(
     """
     figure, axes = canvas(3, 3, 3.9)
     for axis, (name, marks, random, scores, sample) in zip(axes.flat, panels, strict=True):
-        for place, (method, value) in enumerate(marks.items()):
-            if value is not None:
-                marker, color = MARKS[method]
-                axis.plot(place, value, marker, color=color, markerfacecolor="none", label=f"{method}, paper")
+        papers = {method: value for method, value in marks.items() if value is not None}
+        for method, value in papers.items():
+            marker, color = MARKS[method]
+            style = {"color": color, "markerfacecolor": "none", "label": f"{method}, paper"}
+            axis.plot(list(MARKS).index(method), value, marker, **style)
         if random:
             axis.plot(4, np.mean(random), MARKS["random"][0], color=NO_SYSTEM, label="random, ours")
-        shown = [*random, *scores, *(value for value in marks.values() if value is not None)]
+        shown = [*random, *scores, *papers.values()]
+        if scores and len(sample) > 1:
+            low, high = mean_interval(sample)
+            shown.append(low)
+            axis.vlines(5, low, high, color=OURS, linewidth=2, alpha=0.5)
         if scores:
-            color = LOOKS["ga3c"].color
-            if len(sample) > 1:
-                low, high = mean_interval(sample)
-                shown.append(low)
-                axis.vlines(5, low, high, color=color, linewidth=2, alpha=0.5)
-            axis.plot(
-                [5] * len(scores),
-                scores,
-                "_",
-                color=color,
-                markersize=6,
-                label="GA3C, ours (seeds; bar: 95 %)",
-            )
+            label = "GA3C, ours (seeds; bar: 95 %)"
+            axis.plot([5] * len(scores), scores, "_", color=OURS, markersize=6, label=label)
         axis.set_title(name)
         if min(shown, default=0.0) > 0:
             axis.set_yscale("log")
@@ -85,10 +79,38 @@ def score_panels(
         axis.set_xticks([])
         axis.margins(y=0.15)
         if axis.get_yscale() == "linear":
-            axis.yaxis.set_major_locator(plt.MaxNLocator(4))
-        axis.yaxis.set_major_formatter(lambda value, _: short_number(value))
+            axis.yaxis.set_major_locator(MaxNLocator(4))
+        axis.yaxis.set_major_formatter(short_number)
     figure.supylabel("score (log axis where all are positive)", fontsize=FONT)
     legend_above(figure, handles(axes.flat), 2)
+    save(figure, stem)
+
+
+def curve_panels(panels: Sequence[tuple], stem: Path, columns: int = 3) -> None:
+    """Draw the rolling score of each seed against agent steps, in a panel for each game.
+
+    Args:
+        panels: for each game its name, the curve of each seed, the paper's score and that of the random
+            policy, or None.
+        stem: path of the picture files, without the suffix.
+        columns: number of panels in a row.
+    """
+    rows = -(-len(panels) // columns)
+    figure, axes = canvas(rows, columns, 0.5 + 1.1 * rows)
+    for axis, (name, curves, paper, random) in zip(axes.flat, panels, strict=False):
+        for curve in curves:
+            style: dict[str, Any] = {"color": OURS, "linewidth": 0.8, "label": "GA3C, ours"}
+            axis.plot(curve["agent_steps"] / 1e6, curve["rolling_score"], **style)
+        draw_level([axis], paper, "GA3C, paper", GOAL_LINE)
+        draw_level([axis], random)
+        axis.set_title(name)
+        axis.yaxis.set_major_locator(MaxNLocator(3))
+        axis.yaxis.set_major_formatter(short_number)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
+    figure.supxlabel("agent steps (millions)", fontsize=FONT)
+    figure.supylabel("score", fontsize=FONT)
+    legend_above(figure, handles(axes.flat), 3)
     save(figure, stem)
 
 
@@ -97,7 +119,7 @@ def score_curves(
     stem: Path,
     random: Mapping[str, float | None] = NO_SCORES,
     reach: Mapping[str, float | None] = NO_SCORES,
-    goals: Mapping[str, float] = MappingProxyType({}),
+    goals: Mapping[str, float] = NO_SCORES,
     time_label: str = "time (minutes)",
 ) -> None:
     """Draw the score against time and against agent steps, as the mean over seeds and their range.
@@ -114,14 +136,12 @@ def score_curves(
         time_label: label of the axis of time, which says what the time counts from.
     """
     figure, axes = canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
-    for (time, steps), (title, curves) in zip(axes, groups.items(), strict=True):
-        draw = draw_runs if title in goals else draw_curves
-        draw(time, steps, curves)
+    for row, (title, curves) in zip(axes, groups.items(), strict=True):
+        time = row[0]
+        draw_curves(row, curves, apart=title in goals)
         ends = [line.get_xdata()[-1] for line in time.get_lines()]
-        draw_random_policy([time, steps], random.get(title))
-        if title in goals:
-            for axis in (time, steps):
-                axis.axhline(goals[title], label="score to reach", **GOAL_LINE)
+        draw_level(row, random.get(title))
+        draw_level(row, goals.get(title), "score to reach", GOAL_LINE)
         least = reach.get(title)
         if least is not None:
             time.set_ylim(top=max(least, time.get_ylim()[1]))
@@ -135,58 +155,50 @@ def score_curves(
     save(figure, stem)
 
 
-def draw_random_policy(axes: Iterable, score: float | None) -> None:
-    """Draw a line at the score of the random policy on each axis, if the score is known."""
+def draw_level(
+    axes: Iterable,
+    score: float | None,
+    label: str = "random policy",
+    line: Mapping[str, Any] = MappingProxyType(RANDOM_LINE),
+) -> None:
+    """Draw a line at a score, if it is known, on each axis."""
     if score is not None:
         for axis in axes:
-            axis.axhline(score, label="random policy", **RANDOM_LINE)
+            axis.axhline(score, label=label, **line)
 
 
-def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
-    """Draw the mean over seeds and their range.
+def draw_curves(axes: Sequence, curves: Mapping[str, Sequence[Columns]], apart: bool = False) -> None:
+    """Draw the score against time and agent steps: the mean over seeds and their range, or each seed.
 
     Args:
-        time: axis of the score against time.
-        steps: axis of the score against agent steps.
+        axes: axis of the score against time, and against agent steps.
         curves: curves of the seeds by label of a line.
+        apart: whether each seed has a line of its own.
     """
     for number, (label, seeds) in enumerate(curves.items()):
+        style = LINE_STYLES[number % len(LINE_STYLES)]
+        style = looks()[label].line if label in looks() else style
         color = color_of(label, number, curves)
-        style = _style_of(label, number)
-        for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
-            drawn = [curve for seed in seeds if len((curve := _settled(seed))[column]) > 1]
-            if drawn:
-                # The mean is taken only where all seeds have scores.
-                start = max(curve[column][0] for curve in drawn)
-                end = min(curve[column][-1] for curve in drawn)
-                end = max(start, end)
-                grid = np.union1d(
-                    np.linspace(start, end, GRID), np.geomspace(max(start, 1e-3), max(end, 1e-3), GRID)
-                )
-                scores = np.array([np.interp(grid, curve[column], curve["rolling_score"]) for curve in drawn])
-                axis.fill_between(
-                    grid / unit, scores.min(axis=0), scores.max(axis=0), color=color, alpha=0.2, linewidth=0
-                )
+        settled = [curve for curve in map(_settled, seeds) if len(curve["time_s"]) > 1]
+        for curve in settled if apart else ():
+            for axis, (column, unit) in zip(axes, AGAINST, strict=True):
+                line = {"color": color, "linestyle": style, "linewidth": 0.9, "label": label}
+                axis.plot(curve[column] / unit, curve["rolling_score"], **line)
+        for axis, (column, unit) in zip(axes, AGAINST, strict=True):
+            if settled and not apart:
+                grid, scores = _over_seeds(settled, column)
+                area = {"color": color, "alpha": 0.2, "linewidth": 0}
+                axis.fill_between(grid / unit, scores.min(axis=0), scores.max(axis=0), **area)
                 axis.plot(grid / unit, scores.mean(axis=0), style, color=color, label=label)
 
 
-def draw_runs(time, steps, curves: dict[str, list[Columns]]) -> None:
-    """Draw a line for each run, with the arguments of `draw_curves`."""
-    for number, (label, seeds) in enumerate(curves.items()):
-        line = {
-            "color": color_of(label, number, curves),
-            "linestyle": _style_of(label, number),
-            "linewidth": 0.9,
-        }
-        for curve in map(_settled, seeds):
-            if len(curve["time_s"]) > 1:
-                time.plot(curve["time_s"] / 60, curve["rolling_score"], label=label, **line)
-                steps.plot(curve["agent_steps"] / 1e6, curve["rolling_score"], label=label, **line)
-
-
-def _style_of(label: str, number: int) -> str:
-    styles = {SYSTEMS[system]: look.line for system, look in LOOKS.items()}
-    return styles.get(label, LINE_STYLES[number % len(LINE_STYLES)])
+def _over_seeds(curves: Sequence[Columns], column: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return places where all seeds have scores, and the scores there: [places], [seed, places]."""
+    start = max(curve[column][0] for curve in curves)
+    end = max(start, min(curve[column][-1] for curve in curves))
+    far = np.geomspace(max(start, 1e-3), max(end, 1e-3), GRID)
+    grid = np.union1d(np.linspace(start, end, GRID), far)
+    return grid, np.array([np.interp(grid, curve[column], curve["rolling_score"]) for curve in curves])
 
 
 def color_of(label: str, number: int, labels: Iterable[str]) -> str:
@@ -200,9 +212,8 @@ def color_of(label: str, number: int, labels: Iterable[str]) -> str:
         number: place of the line in the picture, from 0.
         labels: labels of all lines in the picture.
     """
-    systems = {SYSTEMS[system]: look.color for system, look in LOOKS.items()}
     counts = Counter(other.split(",")[0] for other in labels)
-    taken = {first: color for first, color in systems.items() if counts[first] == 1}
+    taken = {first: look.color for first, look in looks().items() if counts[first] == 1}
     free = [color for color in COLORS if color not in taken.values()]
     return taken.get(label.split(",")[0], free[number % len(free)])
 

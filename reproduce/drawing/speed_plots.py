@@ -15,15 +15,18 @@ from ga3c_tf.reproduce.drawing.canvas import (
     canvas,
     handles,
     legend_above,
+    legend_over,
+    looks,
     marks,
     save,
     short_number,
 )
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
 Groups = Mapping[str, Mapping[str, list[float]]]
 """Values of the seeds, by name of a mark and by place on the axis."""
+Settings = Mapping[Any, float]
+"""Values by setting: N_A, N_P, N_T and what else tells settings apart."""
 
 
 def speed_points(speeds: Groups, ratios: Groups, stem: Path) -> None:
@@ -35,11 +38,9 @@ def speed_points(speeds: Groups, ratios: Groups, stem: Path) -> None:
         stem: path of the picture files, without the suffix.
     """
     figure, [[ratio], [axis]] = canvas(2, 1, 3.0, sharex=True, height_ratios=(2, 3))
-    looks = {SYSTEMS[system]: look for system, look in LOOKS.items()}
-    shown = {name: speeds[name] for name in looks if name in speeds}
-    marks(
-        axis, shown, [looks[name].color for name in shown], [looks[name].marker for name in shown], 0.27, True
-    )
+    shown = {name: look for name, look in looks().items() if name in speeds}
+    colors, markers, _ = zip(*shown.values(), strict=True)
+    marks(axis, {name: speeds[name] for name in shown}, colors, markers, 0.27, True)
     marks(ratio, ratios, [LOOKS["ga3c"].color] * 2, "oD", 0.2, True)
     ratio.axhline(1, color="#BBBBBB", linewidth=0.6, zorder=0)
     ratio.set_ylabel("GA3C / A3C")
@@ -48,22 +49,14 @@ def speed_points(speeds: Groups, ratios: Groups, stem: Path) -> None:
         panel.set_yscale("log")
         panel.margins(y=0.3)
         panel.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
-        panel.yaxis.set_major_formatter(lambda value, _: short_number(value))
+        panel.yaxis.set_major_formatter(short_number)
         panel.minorticks_off()
-        labelled = handles([panel])
-        if labelled:
-            above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3}
-            panel.legend(labelled.values(), labelled.keys(), **above)
+        legend_over(panel, [panel])
     save(figure, stem)
 
 
 def utilization_marks(shares: Groups, stem: Path) -> None:
-    """Draw the mean utilization with each network, with the range over seeds.
-
-    Args:
-        shares: share of each seed, 0 to 1, by name, such as 'CPU utilization', and by network.
-        stem: path of the picture files, without the suffix.
-    """
+    """Draw the mean utilization with each network, with the range over seeds; shares are 0 to 1."""
     figure, [[axis]] = canvas(1, 1, 1.9)
     percent = {
         name: {network: [100 * share for share in seeds] for network, seeds in by_network.items()}
@@ -76,14 +69,10 @@ def utilization_marks(shares: Groups, stem: Path) -> None:
     save(figure, stem)
 
 
-def normalized_tps(panels: Mapping[str, Mapping[Any, float]], labelled: int, stem: Path) -> None:
-    """Draw the TPS of every setting as a share of the best, by N_A, and name the fastest settings of each
-    N_A.
+def normalized_tps(panels: Mapping[str, Settings], labelled: int, stem: Path) -> None:
+    """Draw the TPS of every setting as a share of the best, by N_A, in panels by their titles.
 
-    Args:
-        panels: TPS by setting, by title of the panel. A setting begins with N_A, N_P, N_T.
-        labelled: number of settings that are named for each N_A.
-        stem: path of the picture files, without the suffix.
+    For each N_A, so many of the fastest settings are labelled.
     """
     figure, [axes] = canvas(1, max(1, len(panels)), 2.3, sharey=True)
     for axis, (title, tps) in zip(axes, panels.items(), strict=False):
@@ -92,13 +81,11 @@ def normalized_tps(panels: Mapping[str, Mapping[Any, float]], labelled: int, ste
         for place, number in enumerate(agents):
             alike = [setting for setting in tps if setting[0] == number]
             order = sorted(alike, key=lambda setting: -tps[setting])
-            axis.plot([place] * len(order), [tps[setting] / best for setting in order], ".", color="#999999")
-            fastest = order[:labelled]
-            axis.plot(
-                [place] * len(fastest), [tps[setting] / best for setting in fastest], "o", color=COLORS[0]
-            )
-            names = "\n".join(f"{setting[1]}/{setting[2]}" for setting in fastest)
-            axis.annotate(names, (place + 0.15, tps[order[0]] / best), va="top", fontsize=6)
+            shares = [tps[setting] / best for setting in order]
+            axis.plot([place] * len(order), shares, ".", color="#999999")
+            axis.plot([place] * len(order[:labelled]), shares[:labelled], "o", color=COLORS[0])
+            names = "\n".join(f"{setting[1]}/{setting[2]}" for setting in order[:labelled])
+            axis.annotate(names, (place + 0.15, shares[0]), va="top", fontsize=6)
         axis.set_title(title)
         axis.set_xlim(-0.5, len(agents) - 0.2)
         axis.set_ylim(0, 1.05)
@@ -108,14 +95,12 @@ def normalized_tps(panels: Mapping[str, Mapping[Any, float]], labelled: int, ste
     save(figure, stem)
 
 
-def against_speed(
-    rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[str, Mapping], stem: Path
-) -> None:
+def against_speed(rows: Mapping[str, Settings], quantities: Mapping[str, Settings], stem: Path) -> None:
     """Draw each quantity of each setting against its TPS, colored by N_A, with a panel for each quantity.
 
     Args:
-        rows: TPS by setting, by title of a row of panels. A setting begins with N_A.
-        quantities: values by setting, by name of the quantity.
+        rows: TPS by title of a row of panels.
+        quantities: values by name of the quantity.
         stem: path of the picture files, without the suffix.
     """
     figure, axes = canvas(max(1, len(rows)), len(quantities), 0.4 + 1.5 * max(1, len(rows)), sharex="row")
@@ -124,9 +109,9 @@ def against_speed(
         for axis, (name, values) in zip(row, quantities.items(), strict=True):
             for number, count in enumerate(agents):
                 settings = [setting for setting in speed if setting[0] == count and setting in values]
+                points = [[of[setting] for setting in settings] for of in (speed, values)]
                 axis.plot(
-                    [speed[setting] for setting in settings],
-                    [values[setting] for setting in settings],
+                    *points,
                     "os^Dv"[number % 5],
                     color=COLORS[number % len(COLORS)],
                     markerfacecolor="none",
@@ -147,8 +132,7 @@ def adjustment_courses(runs: list[RecordedRun], stem: Path) -> None:
     games = list(dict.fromkeys(run.spec.game for run in runs)) or [""]
     figure, axes = canvas(2, len(games), 2.6, sharex=True)
     for run in runs:
-        workers, rates = axes[:, games.index(run.spec.game)]
-        _course(workers, rates, run)
+        _course(*axes[:, games.index(run.spec.game)], run)
     for (workers, rates), game in zip(axes.T, games, strict=True):
         workers.set_title(game.replace("_", " "))
         workers.set_yscale("log", base=2)
@@ -163,21 +147,19 @@ def adjustment_courses(runs: list[RecordedRun], stem: Path) -> None:
 
 def _course(workers, rates, run: RecordedRun) -> None:
     """Draw one run: the numbers of workers until the next change, and the TPS with its mean over periods."""
-    rows = run.adjustment
-    metrics = run.metrics
+    rows, metrics = run.adjustment, run.metrics
     accepted = rows["accepted"] == 1
     ends = rows["time_s"][accepted]
     rates.plot(metrics["time_s"] / 60, metrics["tps"], color="#AAAAAA", linewidth=0.7, label="TPS")
     if not len(ends):
         return
     names = {"agents": "$N_A$", "predictors": "$N_P$", "trainers": "$N_T$"}
+    until = np.append(ends, metrics["time_s"][-1]) / 60
     for (name, words), color, line in zip(names.items(), COLORS, ("-", "--", ":"), strict=False):
         counts = rows[name][accepted]
-        until = np.append(ends, metrics["time_s"][-1]) / 60
         style = {"where": "post", "color": color, "linestyle": line, "label": words}
         workers.step(until, np.append(counts, counts[-1]), **style)
     seconds = run.spec.config.adjustment_seconds
     times, updates = (np.insert(metrics[name], 0, 0.0) for name in ("time_s", "updates"))
     after, before = (np.interp(at, times, updates) for at in (ends, ends - seconds))
-    label = "its mean over a period"
-    rates.plot(ends / 60, (after - before) / seconds, ".", color=COLORS[0], label=label)
+    rates.plot(ends / 60, (after - before) / seconds, ".", color=COLORS[0], label="its mean over a period")

@@ -53,19 +53,12 @@ class Measure(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of the results: a row for each combination of dimensions, a column for each cell.
+    """A table of the results: a row for each combination of dimensions, a column for each cell."""
 
-    Attributes:
-        by: the dimensions of the rows.
-        columns: the cells, by heading.
-        title: what the table shows; empty for the only one.
-        where: the runs that are shown, as in `Measurements.select`.
-    """
-
-    by: Sequence[str]
-    columns: Mapping[str, Cell]
-    title: str = ""
-    where: Mapping[str, Any] = {}
+    by: Sequence[str]  # the dimensions of the rows
+    columns: Mapping[str, Cell]  # the cells, by heading
+    title: str = ""  # what the table shows; empty for the only one
+    where: Mapping[str, Any] = {}  # the runs that are shown, as in `Measurements.select`
 
     @property
     def header(self) -> list[str]:
@@ -119,19 +112,13 @@ UNFINISHED: dict[str, Cell] = {"not finished": lambda part: part.results.unfinis
 
 
 class Added(NamedTuple):
-    """Seeds at `quick` that were added to some runs of games, because a finding was undecided.
+    """Seeds at `quick` that were added to some runs of games, because a finding was undecided."""
 
-    Attributes:
-        games: the games.
-        seeds: the seeds.
-        where: whether a run of the figure is added for these seeds.
-        specs: returns the runs, if they are not those of the figure.
-    """
-
-    games: Sequence[str]
-    seeds: Sequence[int]
+    games: Sequence[str]  # the games
+    seeds: Sequence[int]  # the seeds
+    # whether a run of the figure is added for these seeds
     where: Callable[[RunSpec], bool] = lambda spec: True
-    specs: Specs | None = None
+    specs: Specs | None = None  # returns the runs, if they are not those of the figure
 
 
 @functools.cache
@@ -206,11 +193,7 @@ class Figure:
         return Claim(key, text, test, guards, rule, prose.get("own", False), game, shown)
 
     def all_specs(
-        self,
-        budget: str,
-        seeds: int | None = None,
-        games: Sequence[str] = (),
-        first_seed: int | None = None,
+        self, budget: str, seeds: int | None = None, games: Sequence[str] = (), first_seed: int | None = None
     ) -> list[RunSpec]:
         """Return the runs at a budget, seed by seed, and those of a seed by their turns.
 

@@ -35,16 +35,13 @@ class Row(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Values of two groups, by the key of the pair.
+    """Values of two groups, by the key of the pair."""
 
-    Attributes:
-        first, second: values of both groups, with the same keys.
-        changed: whether the machine is known to have changed its speed in so many pairs that too few are left
-            to decide. The values are then those of all pairs.
-    """
-
+    # first, second: values of both groups, with the same keys
     first: pd.Series
     second: pd.Series
+    # whether the machine is known to have changed its speed in so many pairs that too few are left to
+    # decide. The values are then those of all pairs
     changed: bool
 
     @property
@@ -55,15 +52,11 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class Measurements:
-    """Runs of a figure and their measured values.
+    """Runs of a figure and their measured values."""
 
-    Attributes:
-        results: the results of the figure, also those of other games.
-        rows: the runs, in the order of their plan. Their dimensions are game, seed, system, added, and those
-            of the figure.
-    """
-
-    results: Results
+    results: Results  # the results of the figure, also those of other games
+    # the runs, in the order of their plan. Their dimensions are game, seed, system, added, and those of
+    # the figure
     rows: Sequence[Row]
 
     @classmethod

@@ -14,24 +14,15 @@ from ga3c_tf.reproduce.runs.run import RecordedRun
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that is known about one figure at one budget.
+    """Everything that is known about one figure at one budget."""
 
-    Attributes:
-        budget: one of `BUDGETS`.
-        command: command that makes the figure.
-        paper: records of the paper, from all of its tables.
-        runs: all runs of the figure, finished or not, in the order of their specifications.
-        records: our own records of these runs.
-        beside: our own records of the figure that is shown beside this one, if any.
-        reviews: why a review has rejected the test of a claim, by key of the claim.
-    """
-
-    budget: str
-    command: str
-    paper: list[Record]
-    runs: list[RecordedRun]
-    records: list[Record]
-    beside: Sequence[Record] = ()
+    budget: str  # one of `BUDGETS`
+    command: str  # command that makes the figure
+    paper: list[Record]  # records of the paper, from all of its tables
+    runs: list[RecordedRun]  # all runs of the figure, finished or not, in the order of their specifications
+    records: list[Record]  # our own records of these runs
+    beside: Sequence[Record] = ()  # our own records of the figure that is shown beside this one, if any
+    # why a review has rejected the test of a claim, by key of the claim
     reviews: Mapping[str, str] = field(default_factory=dict)
 
     @functools.cached_property

@@ -26,34 +26,23 @@ RELATIVE_ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Effect:
-    """An effect, and the test whether it differs from its limit.
+    """An effect, and the test whether it differs from its limit."""
 
-    Attributes:
-        effect, low, high: the effect and its interval, at 95 % unless the figure says otherwise. Those of a
-            ratio are natural logarithms.
-        p: two-sided p value of the limit; not-a-number without a test.
-        n: number of pairs, or of values of the smaller group.
-        limit: value that the effect is tested against, on the scale of the effect.
-        freedom: degrees of freedom of the t test; not-a-number if another test was made, or none.
-        ratio: whether effect, interval and limit are logarithms of ratios.
-        of: what one value is of, such as 'seed' or 'pair'.
-        what: what is compared, in words; empty if the claim says it.
-        note: further numbers, in words.
-        looks: number of times that the effect is judged, by which the p value is multiplied.
-    """
-
+    # effect, low, high: the effect and its interval, at 95 % unless the figure says otherwise. Those of a
+    # ratio are natural logarithms
     effect: float = math.nan
     low: float = math.nan
     high: float = math.nan
-    p: float = math.nan
-    n: int = 0
-    limit: float = 0.0
+    p: float = math.nan  # two-sided p value of the limit; not-a-number without a test
+    n: int = 0  # number of pairs, or of values of the smaller group
+    limit: float = 0.0  # value that the effect is tested against, on the scale of the effect
+    # degrees of freedom of the t test; not-a-number if another test was made, or none
     freedom: float = math.nan
-    ratio: bool = False
-    of: str = "seed"
-    what: str = ""
-    note: str = ""
-    looks: int = 1
+    ratio: bool = False  # whether effect, interval and limit are logarithms of ratios
+    of: str = "seed"  # what one value is of, such as 'seed' or 'pair'
+    what: str = ""  # what is compared, in words; empty if the claim says it
+    note: str = ""  # further numbers, in words
+    looks: int = 1  # number of times that the effect is judged, by which the p value is multiplied
 
     @property
     def error(self) -> float:

@@ -20,37 +20,32 @@ NOT_RUN = "not run"
 
 @dataclass(frozen=True)
 class Record:
-    """One number, or the reason why there is none.
+    """One number, or the reason why there is none."""
 
-    Attributes:
-        table: table or figure that the number belongs to, such as 'scores'.
-        value: the number; None if the paper's cell could not be read, or if our run has no such number.
-        status: for the paper's records, how the number was read; for ours, `MEASURED`, `NOT_RUN`, or what
-            went wrong.
-        seed, run_id: seed and id of the run that gave the number; `ga3c-tf unpack` gives its folder.
-            These and the following fields are None in the paper's records.
-        commit, dirty: commit of the source that the run used, and whether the source differed from it.
-        hours, agent_steps: hours and agent steps of training. If the number was taken earlier, the agent
-            steps are those of that time.
-        hardware: description of the hardware; throughput is compared only between records with the same
-            description.
-    """
-
-    table: str
+    table: str  # table or figure that the number belongs to, such as 'scores'
     game: str
     method: str
     metric: str
+    # the number; None if the paper's cell could not be read, or if our run has no such number
     value: float | None
     unit: str
     protocol: str
     source: str
+    # for the paper's records, how the number was read; for ours, `MEASURED`, `NOT_RUN`, or what went
+    # wrong
     status: str
+    # seed, run_id: seed and id of the run that gave the number; `ga3c-tf unpack` gives its folder. These
+    # and the following fields are None in the paper's records
     seed: int | None = None
     run_id: str | None = None
+    # commit, dirty: commit of the source that the run used, and whether the source differed from it
     commit: str | None = None
     dirty: bool | None = None
+    # hours, agent_steps: hours and agent steps of training. If the number was taken earlier, the agent
+    # steps are those of that time
     hours: float | None = None
     agent_steps: int | None = None
+    # description of the hardware; throughput is compared only between records with the same description
     hardware: str | None = None
 
 

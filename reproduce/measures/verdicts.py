@@ -38,26 +38,17 @@ TOO_SHORT = "too short to learn"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the runs say about a claim.
+    """What the runs say about a claim."""
 
-    Attributes:
-        kind: `HOLDS`, `FAILS`, `ALIKE`, `INCONCLUSIVE` or `OBSERVED`.
-        reason: why nothing is decided; empty if something is.
-        estimate: the numbers that decide.
-        p: p value of the estimate, corrected for all claims of the family; not-a-number if an interval
-            decides.
-        level: significance level that Holm's method leaves for a repetition of an undecided test.
-        margin: relative difference that counts as none, of the kind `ALIKE`.
-        second: a further estimate with its p value, if two decide together.
-    """
-
-    kind: str
-    reason: str = ""
-    estimate: Effect = NOTHING
+    kind: str  # `HOLDS`, `FAILS`, `ALIKE`, `INCONCLUSIVE` or `OBSERVED`
+    reason: str = ""  # why nothing is decided; empty if something is
+    estimate: Effect = NOTHING  # the numbers that decide
+    # p value of the estimate, corrected for all claims of the family; not-a-number if an interval decides
     p: float = math.nan
+    # significance level that Holm's method leaves for a repetition of an undecided test
     level: float = math.nan
-    margin: float = 0.0
-    second: tuple[Effect, float] | None = None
+    margin: float = 0.0  # relative difference that counts as none, of the kind `ALIKE`
+    second: tuple[Effect, float] | None = None  # a further estimate with its p value, if two decide together
 
     @property
     def decided(self) -> bool:
@@ -90,19 +81,13 @@ class Test(Protocol):
 
 
 class Above(NamedTuple):
-    """Whether an effect is above its limit; or below it, if that is what the claim says.
+    """Whether an effect is above its limit; or below it, if that is what the claim says."""
 
-    Attributes:
-        estimate: the effect.
-        below: whether the claim is that it is below.
-        like: the same effect as a ratio, if a difference smaller than `margin` is a verdict too.
-        margin: relative difference that counts as none.
-    """
-
-    estimate: Effect
-    below: bool = False
+    estimate: Effect  # the effect
+    below: bool = False  # whether the claim is that it is below
+    # the same effect as a ratio, if a difference smaller than `margin` is a verdict too
     like: Effect | None = None
-    margin: float = WIDE_MARGIN
+    margin: float = WIDE_MARGIN  # relative difference that counts as none
 
     @property
     def p_values(self) -> list[float]:
@@ -120,15 +105,10 @@ class Above(NamedTuple):
 
 
 class AllAbove(NamedTuple):
-    """Whether all effects are above their limits. The least favorable one decides.
+    """Whether all effects are above their limits. The least favorable one decides."""
 
-    Attributes:
-        estimates: the effects.
-        margin: relative difference that counts as none, if that is a verdict too; 0 if it is not.
-    """
-
-    estimates: Sequence[Effect]
-    margin: float = 0.0
+    estimates: Sequence[Effect]  # the effects
+    margin: float = 0.0  # relative difference that counts as none, if that is a verdict too; 0 if it is not
 
     @property
     def _tests(self) -> list[Above]:
@@ -154,16 +134,11 @@ class AllAbove(NamedTuple):
 
 
 class Between(NamedTuple):
-    """Whether an interval, whose confidence the figure has chosen, is above a limit; or below it.
+    """Whether an interval, whose confidence the figure has chosen, is above a limit; or below it."""
 
-    Attributes:
-        estimate: the effect and its interval.
-        below: whether the claim is that it is below.
-        counts: whether the claim takes a part of the error of the family, which the tests of p values share.
-    """
-
-    estimate: Effect
-    below: bool = False
+    estimate: Effect  # the effect and its interval
+    below: bool = False  # whether the claim is that it is below
+    # whether the claim takes a part of the error of the family, which the tests of p values share
     counts: bool = False
 
     @property
@@ -179,17 +154,11 @@ class Between(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """A verdict without a test, such as on runs that failed.
+    """A verdict without a test, such as on runs that failed."""
 
-    Attributes:
-        kind: the verdict.
-        estimate: its numbers.
-        counts: whether the p value of the estimate counts in the family.
-    """
-
-    kind: str
-    estimate: Effect
-    counts: bool = True
+    kind: str  # the verdict
+    estimate: Effect  # its numbers
+    counts: bool = True  # whether the p value of the estimate counts in the family
 
     @property
     def p_values(self) -> list[float]:
@@ -213,28 +182,17 @@ class Guard(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim that the runs of a figure are to decide, and the verdict.
+    """A claim that the runs of a figure are to decide, and the verdict."""
 
-    Attributes:
-        key: name of the claim, unique in its figure and game.
-        text: the claim, as the pages state it.
-        test: its test.
-        guards: reasons to decide nothing; the first that applies counts.
-        rule: how the claim is judged, in a few words; empty if the text says enough.
-        is_question: whether the claim is a question of our own in a figure of the paper.
-        game: the only game that the claim is about; empty if it is about all games of the figure.
-        shown: whether it is among the claims of the figure, or only counts in the family.
-        finding: the verdict, from `judged`.
-    """
-
-    key: str
-    text: str
-    test: Test
-    guards: Sequence[Guard] = ()
-    rule: str = ""
-    is_question: bool = False
-    game: str = ""
-    shown: bool = True
+    key: str  # name of the claim, unique in its figure and game
+    text: str  # the claim, as the pages state it
+    test: Test  # its test
+    guards: Sequence[Guard] = ()  # reasons to decide nothing; the first that applies counts
+    rule: str = ""  # how the claim is judged, in a few words; empty if the text says enough
+    is_question: bool = False  # whether the claim is a question of our own in a figure of the paper
+    game: str = ""  # the only game that the claim is about; empty if it is about all games of the figure
+    shown: bool = True  # whether it is among the claims of the figure, or only counts in the family
+    # the verdict, from `judged`
     finding: Verdict = field(default=Verdict(INCONCLUSIVE, RUNS_MISSING), compare=False)
 
     @property

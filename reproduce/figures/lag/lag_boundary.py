@@ -143,12 +143,9 @@ def contrast(gain: np.ndarray, compared: int) -> Effect:
 
 
 class Stopped(NamedTuple):
-    """Whether all rows of the table gain less than a share of the gain without lag: none, if any is above.
+    """Whether all rows of the table gain less than a share of the gain without lag: none, if any is above."""
 
-    Attributes:
-        rows: points gained at the lag minus that share of those without lag, with simultaneous intervals.
-    """
-
+    # points gained at the lag minus that share of those without lag, with simultaneous intervals
     rows: Sequence[Effect]
 
     @property

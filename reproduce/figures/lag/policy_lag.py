@@ -67,20 +67,14 @@ LARGE_RATE_HARMS = {"pong": False, "breakout": True}
 
 
 class Comparison(NamedTuple):
-    """What two groups of settings are compared by, at a learning rate.
+    """What two groups of settings are compared by, at a learning rate."""
 
-    Attributes:
-        metric: metric of the runs.
-        first, second: the settings of both groups.
-        rate: the learning rate by name.
-        added: kind of the added seeds that count: 'whole' runs or 'short' ones.
-    """
-
-    metric: str
+    metric: str  # metric of the runs
+    # first, second: the settings of both groups
     first: tuple[str, ...]
     second: tuple[str, ...]
-    rate: str
-    added: str = ""
+    rate: str  # the learning rate by name
+    added: str = ""  # kind of the added seeds that count: 'whole' runs or 'short' ones
 
 
 COMPARED = {

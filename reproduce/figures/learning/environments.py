@@ -142,11 +142,7 @@ class EnvironmentsFigure(Figure):
             for part in both.values()
         )
         nothing = not any(_ends(part.select(system=other)) for part in both.values())
-        guards = [
-            Guard(RUNS_MISSING, nothing),
-            Guard(TOO_SHORT, not compared),
-            Guard(RUNS_MISSING, missing),
-        ]
+        guards = [Guard(RUNS_MISSING, nothing), Guard(TOO_SHORT, not compared), Guard(RUNS_MISSING, missing)]
         key = f"as-much-as-{other.lower()}"
         return self.claim(key, Above(estimate), guards, other=other, score=score)
 

@@ -103,10 +103,7 @@ class LadderFigure(Figure):
     def specs(self, budget, game, seed):
         if budget == "smoke":
             reused = {**ADDED_LATER[ADVANTAGES], "epochs": 2, "clip_ratio": 0.2}
-            return [
-                smoke_spec(game, seed).called(PAPER),
-                smoke_spec(game, seed, **reused).called(REUSED),
-            ]
+            return [smoke_spec(game, seed).called(PAPER), smoke_spec(game, seed, **reused).called(REUSED)]
         if game not in SEEDS:
             raise UserError(
                 f"the figure ladder has no settings for {game}; it has them for {', '.join(SEEDS)}"

@@ -85,11 +85,7 @@ class LearningCurvesFigure(Figure):
     tables = (
         Table(
             ("game", "label"),
-            {
-                "random policy": lambda part: number(random_score(part)),
-                **means_of(FINAL, BEST),
-                **UNFINISHED,
-            },
+            {"random policy": lambda part: number(random_score(part)), **means_of(FINAL, BEST), **UNFINISHED},
         ),
     )
 

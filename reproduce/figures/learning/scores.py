@@ -87,21 +87,14 @@ def measures(run: RecordedRun) -> list[Measure]:
 
 
 class ScoreVerdict(NamedTuple):
-    """Whether a score reaches the paper's, less a margin of `SCORE_MARGIN`.
+    """Whether a score reaches the paper's, less a margin of `SCORE_MARGIN`."""
 
-    Attributes:
-        kind: `REPRODUCED` by an interval, `REACHED` by a mean, `SHORT`, `INCONCLUSIVE`, or 'not run'.
-        estimate: mean score and its interval, against the limit that it must reach.
-        share: normalized score, 0 for the random policy and 1 for the paper's GA3C; None where unknown.
-        planned: number of planned seeds.
-        reason: why nothing is decided.
-    """
-
-    kind: str
-    estimate: Effect = Effect()
+    kind: str  # `REPRODUCED` by an interval, `REACHED` by a mean, `SHORT`, `INCONCLUSIVE`, or 'not run'
+    estimate: Effect = Effect()  # mean score and its interval, against the limit that it must reach
+    # normalized score, 0 for the random policy and 1 for the paper's GA3C; None where unknown
     share: float | None = None
-    planned: int = 0
-    reason: str = ""
+    planned: int = 0  # number of planned seeds
+    reason: str = ""  # why nothing is decided
 
     def __str__(self) -> str:
         n = self.estimate.n
@@ -288,7 +281,7 @@ class ScoresFigure(Figure):
             for game, part in table.parts("game")
             if part.finished
         ]
-        drawing("curve_panels").curve_panels(curves, stem.with_name(f"{stem.name}-curves"))
+        drawing("score_plots").curve_panels(curves, stem.with_name(f"{stem.name}-curves"))
 
 
 def _panel(table: Measurements, game: str) -> tuple:

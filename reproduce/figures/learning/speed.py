@@ -53,11 +53,7 @@ class SpeedFigure(Figure):
             return [smoke_spec(game, seed).called(FIXED), dynamic.called(DYNAMIC)]
         common = {name: value for name, value in dynamic.given.items() if name not in ADJUSTED}
         best = BEST[budget]
-        fixed = {
-            "1/1/1": (1, 1, 1),
-            "16/1/1": (16, 1, 1),
-            f"{FIXED}, {'/'.join(map(str, best))}": best,
-        }
+        fixed = {"1/1/1": (1, 1, 1), "16/1/1": (16, 1, 1), f"{FIXED}, {'/'.join(map(str, best))}": best}
         runs = [
             run_spec(game, seed, **{**common, **workers(*numbers)}).called(label)
             for label, numbers in fixed.items()

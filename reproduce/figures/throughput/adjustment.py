@@ -51,14 +51,10 @@ class Opposite(NamedTuple):
     """Whether two effects of any comparison have opposite signs, or all of them are alike.
 
     The p value of opposite signs is the larger of the two effects', so the test is conservative.
-
-    Attributes:
-        effects: two effects for each comparison.
-        differences: the difference of the two.
     """
 
-    effects: Sequence[tuple[Effect, ...]]
-    differences: Sequence[Effect]
+    effects: Sequence[tuple[Effect, ...]]  # two effects for each comparison
+    differences: Sequence[Effect]  # the difference of the two
 
     @property
     def p_values(self) -> list[float]:
