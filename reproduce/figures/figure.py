@@ -9,7 +9,7 @@ A figure is a module in a folder beside this one, with a `FIGURE`; the registry 
   claims.toml. `judged` gives the verdicts, which are data, and corrects the p values of the whole family;
 - `tables` and `plot`: what is shown of the table.
 
-`figures/learning/batch_size.py` is the shortest example. Words of the pages are in pages/templates/<name>.md.
+`figures/learning/batch_size.py` is the shortest example. Words of the pages are in pages/templates.
 """
 
 from __future__ import annotations

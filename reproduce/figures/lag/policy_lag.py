@@ -62,6 +62,10 @@ COLLAPSED = "collapsed"
 PPS = "pps"
 OF_TIME = (SCORE, PPS)
 """Metrics that depend on the speed of the machine."""
+EXTENDED = ("minatar_breakout",)
+"""The game in which claims were undecided after five seeds, so that seeds were added to them."""
+WHOLE = {"normal": (LARGEST, CONTROL), "large": (NO_MINIMUM, *GOOD)}
+"""Settings of the whole runs of added seeds, by learning rate."""
 LARGE_RATE_HARMS = {"pong": False, "breakout": True}
 """Whether the paper finds that runs of the game fail to learn at a large learning rate."""
 
@@ -107,15 +111,6 @@ def short(budget: str, game: str, seed: int) -> list[RunSpec]:
     runs = planned(budget, game, seed, steps=SHORT_STEPS)
     compared = [spec for spec in runs if spec.label[0] in (NO_MINIMUM, *GOOD)]
     return [spec.called(f"{spec.label[0]}{SHORT}", spec.label[1]) for spec in compared]
-
-
-def added(seeds: range, rate: str, *settings: str, **plan: Any) -> Added:
-    """Return added seeds of some settings at a learning rate, in the game where claims were undecided."""
-
-    def chosen(spec: RunSpec) -> bool:
-        return spec.label[1] == rate and spec.label[0].removesuffix(SHORT) in settings
-
-    return Added(("minatar_breakout",), seeds, chosen, **plan)
 
 
 def failed_to_learn(part: Measurements) -> int:
@@ -175,10 +170,9 @@ class PolicyLagFigure(Figure):
     headline = "a minimum batch of 20 to 40 is more stable and generally faster, a larger one slower"
     games = {"smoke": ("cartpole",), "quick": ("minatar_breakout",), "paper": ("pong", "breakout")}
     added = (
-        added(range(6, 10), "normal", LARGEST, CONTROL),
-        added(range(6, 10), "large", NO_MINIMUM, *GOOD),
-        added(range(10, 16), "normal", NO_MINIMUM, *GOOD, specs=short),
-        added(range(10, 20), "large", NO_MINIMUM, *GOOD, specs=short),
+        Added(EXTENDED, range(6, 10), lambda spec: spec.label[0] in WHOLE[spec.label[1]]),
+        Added(EXTENDED, range(10, 16), lambda spec: spec.label[1] == "normal", short),
+        Added(EXTENDED, range(10, 20), lambda spec: spec.label[1] == "large", short),
     )
     main = (SCORE, "points")
     scores = (SCORE, SCORE_AT_STEPS, END)
