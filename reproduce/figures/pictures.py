@@ -31,25 +31,26 @@ def draw_curves(
     table: Measurements,
     stem: Path,
     lines: str,
+    row: str = "game",
     curve: Callable[[RecordedRun], Columns] = lambda run: run.curve,
     random: ScoreOf = recorded_random,
     reach: ScoreOf = lambda part: None,
     names: Mapping[str, str] = MappingProxyType({}),
     **options: Any,
 ) -> None:
-    """Draw scores against time and agent steps, a row for each game with a finished run.
+    """Draw scores against time and agent steps, a row for each game, say, with a finished run.
 
     Args:
         table: the runs.
         stem: path of the picture files, without the suffix.
-        lines: dimension of the lines.
+        lines, row: dimensions of the lines and of the rows of panels.
         curve: returns the curve of a run.
         random: returns the score of the random policy.
         reach: returns the score that the axis must include.
         names: names of lines that are not called by their dimension.
         options: further arguments of `score_plots.score_curves`.
     """
-    parts = {game.replace("_", " "): part for game, part in table.parts("game") if part.finished}
+    parts = {name.replace("_", " "): part for name, part in table.parts(row) if part.finished}
     rows = {
         title: {
             names.get(line, _named(lines, line)): [*map(curve, runs.finished)]

@@ -8,11 +8,12 @@ A2C has no policy lag, so the runs differ only in the batch size and its learnin
 from __future__ import annotations
 
 from ga3c_tf.reproduce.figures.figure import MINUTES, UNFINISHED, Figure, Table, means_of
+from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import END, SCORE, final_score, score_of_run
 from ga3c_tf.reproduce.figures.pictures import draw_curves
 from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.measures.estimates import paired_ratio
-from ga3c_tf.reproduce.measures.verdicts import FAILS, TOO_SHORT, Above, Guard, Settled
+from ga3c_tf.reproduce.measures.verdicts import FAILS, TOO_SHORT, Above, Claim, Guard, Settled
 from ga3c_tf.reproduce.runs.specs import run_spec
 
 T_MAX = 5
@@ -59,6 +60,10 @@ class BatchSizeFigure(Figure):
         return [score_of_run(run), final_score(run)]
 
     def claims(self, table):
+        return self.of_sizes(table)
+
+    def of_sizes(self, table: Measurements, prefix: str = "", **words: str) -> list[Claim]:
+        """Return for each larger batch the claim that it learns as much as the smallest."""
         scores = {size: part.series(SCORE) for size, part in table.parts("batch")}
         positive = {size: values[values > 0] for size, values in scores.items()}
         smallest, *larger = scores
@@ -68,7 +73,8 @@ class BatchSizeFigure(Figure):
             ratio = paired_ratio(positive[size], positive[smallest], AS_MUCH)
             failed = len(positive[size]) < len(table.select(batch=size).runs)
             test = Settled(FAILS, ratio) if failed else Above(ratio)
-            claims.append(self.claim(f"batch-{size}", test, guards, size=size, smallest=smallest))
+            key = f"{prefix}batch-{size}"
+            claims.append(self.claim(key, test, guards, size=size, smallest=smallest, **words))
         return claims
 
     def plot(self, table, stem):

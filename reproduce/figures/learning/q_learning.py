@@ -7,22 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import (
-    Figure,
-    Measure,
-    Table,
-    mean_of,
-    minutes,
-    seeds_by_budget,
-    smoke_spec,
-    unfinished,
-)
+from ga3c_tf.reproduce.figures.figure import MINUTES, UNFINISHED, Figure, Table, mean_of
 from ga3c_tf.reproduce.figures.learning import environments, learning_curves, scores
 from ga3c_tf.reproduce.figures.measurements import words_of
-from ga3c_tf.reproduce.figures.pictures import curves_by
+from ga3c_tf.reproduce.figures.pictures import draw_curves
+from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.measures.text import number
-from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.tuned import preset_spec
 
 PRESETS = {"PQN": "pqn-small", "GA3C": "tuned-small", "DQN": "dqn-small"}
@@ -31,7 +21,6 @@ STEPS = 3_000_000
 SEEDS = 5
 FIRST = ("minatar_breakout", "minatar_space_invaders")
 """The games whose runs of a seed are made before those of the other games."""
-GAMES = (*FIRST, "minatar_asterix", "minatar_freeway", "minatar_seaquest")
 SMOKE: dict[str, dict[str, Any]] = {
     "PQN": {"algorithm": "pqn"},
     "GA3C": {},
@@ -39,47 +28,49 @@ SMOKE: dict[str, dict[str, Any]] = {
 }
 
 
-def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return a run of each algorithm with its preset, for the same number of agent steps."""
-    if budget == "smoke":
-        return [smoke_spec(game, seed, **settings).called(name) for name, settings in SMOKE.items()]
-    first = 0 if game in FIRST else len(PRESETS)
-    return [
-        preset_spec(preset, game, seed, steps=STEPS).in_turn(first + place).called(name)
-        for place, (name, preset) in enumerate(PRESETS.items())
-    ]
+class QLearningFigure(Figure):
+    """Has a run of each algorithm with its preset, for the same number of agent steps."""
 
-
-def measures(run: RecordedRun) -> list[Measure]:
-    """Return the rolling score at the end and at its best, and the scores of an evaluation."""
-    return [*learning_curves.measures(run), *scores.measures(run)]
-
-
-FIGURE = Figure(
-    name="q-learning",
-    place=18,
-    paper="not in the paper",
-    shows="score of PQN, DQN and GA3C on MinAtar's five games after the same agent steps",
-    headline="what do Q-learning and the actor-critic learn from the same steps?",
-    games={"smoke": ("cartpole",), "tuned": GAMES},
-    seeds=seeds_by_budget(tuned=SEEDS),
-    specs=specs,
-    dimensions=words_of("algorithm"),
-    measures=measures,
-    main=(scores.SCORE, "points"),
-    scores=(scores.SCORE, learning_curves.FINAL),
-    tables=[
+    name = "q-learning"
+    place = 18
+    shows = "score of PQN, DQN and GA3C on MinAtar's five games after the same agent steps"
+    headline = "what do Q-learning and the actor-critic learn from the same steps?"
+    games = {
+        "smoke": ("cartpole",),
+        "tuned": (*FIRST, "minatar_asterix", "minatar_freeway", "minatar_seaquest"),
+    }
+    counts = {"tuned": SEEDS}
+    main = (scores.SCORE, "points")
+    dimensions = staticmethod(words_of(algorithm=str))
+    tables = (
         Table(
             ("game", "algorithm"),
             {
                 "random policy": lambda part: number(environments.random_score(part)),
                 "score of the final weights": mean_of(scores.SCORE),
                 "rolling score at the end": mean_of(learning_curves.FINAL),
-                "minutes": minutes,
-                "not finished": unfinished,
+                **MINUTES,
+                **UNFINISHED,
             },
-        )
-    ],
-    plot=curves_by("algorithm"),
-    words={"steps": STEPS, "seeds": SEEDS},
-)
+        ),
+    )
+    words = {"steps": STEPS, "seeds": SEEDS}
+    scores = (scores.SCORE, learning_curves.FINAL)
+
+    def specs(self, budget, game, seed):
+        if budget == "smoke":
+            return [smoke_spec(game, seed, **settings).called(name) for name, settings in SMOKE.items()]
+        first = 0 if game in FIRST else len(PRESETS)
+        return [
+            preset_spec(preset, game, seed, steps=STEPS).in_turn(first + place).called(name)
+            for place, (name, preset) in enumerate(PRESETS.items())
+        ]
+
+    def measures(self, run):
+        return [*learning_curves.measures(run), *scores.measures(run)]
+
+    def plot(self, table, stem):
+        draw_curves(table, stem, "algorithm")
+
+
+FIGURE = QLearningFigure()

@@ -5,48 +5,60 @@ Every run trains 8 times on each agent step, so it has the same samples in fewer
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
-from ga3c_tf.reproduce.figures.figure import (
-    Figure,
-    Table,
-    mean_of,
-    minutes,
-    seeds_by_budget,
-    smoke_spec,
-    unfinished,
-)
-from ga3c_tf.reproduce.figures.learning import batch_size
-from ga3c_tf.reproduce.figures.measurements import Measurements
-from ga3c_tf.reproduce.figures.pictures import curves_by
-from ga3c_tf.reproduce.figures.training import END, SCORE
-from ga3c_tf.reproduce.measures.verdicts import Claim
-from ga3c_tf.reproduce.runs.specs import RunSpec
+from ga3c_tf.reproduce.figures.figure import MINUTES, UNFINISHED, Table, means_of
+from ga3c_tf.reproduce.figures.learning.batch_size import AS_MUCH, BatchSizeFigure
+from ga3c_tf.reproduce.figures.metrics import END, SCORE
+from ga3c_tf.reproduce.figures.pictures import draw_curves
+from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.runs.tuned import preset_spec
 
 SIZES = (32, 128, 512, 2048)
+SYSTEMS = ("ga3c", "a2c")
 INTENSITY = 8.0
 STEPS = 1_000_000
 RATE = 2.5e-4
 """Learning rate of the batch of 128 in `dqn-small`; others have it by the square root of their size."""
 
 
-def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return a run for each size with each system; the number of agents is Stooke and Abbeel's (2018)."""
-    systems = ("ga3c", "a2c")
-    if budget == "smoke":
-        runs = [
-            smoke_spec(game, seed, system, algorithm="dqn", replay_batch=size, min_training_batch=None)
-            for system in systems
-            for size in (16, 32)
-        ]
-    else:
-        runs = [_training(game, seed, system, size) for system in systems for size in SIZES]
-    return [spec.called(str(spec.config.replay_batch)) for spec in runs]
+class ReplayBatchesFigure(BatchSizeFigure):
+    """Sizes are compared for each system; the number of agents is Stooke and Abbeel's (2018)."""
+
+    name = "replay-batches"
+    place = 19
+    shows = "what DQN learns from the same samples with batches of 32 to 2,048 states, asynchronously and not"
+    headline = "does DQN learn as much with large batches from the same samples?"
+    games = {"smoke": ("cartpole",), "tuned": ("minatar_breakout",)}
+    counts = {"tuned": 5}
+    by_game = False
+    tables = (Table(("system", "batch"), {**means_of(SCORE, END), **MINUTES, **UNFINISHED}),)
+    words = {"as_much": AS_MUCH, "steps": STEPS, "intensity": INTENSITY}
+
+    def specs(self, budget, game, seed):
+        if budget == "smoke":
+            usual = {"algorithm": "dqn", "min_training_batch": None}
+            runs = [
+                smoke_spec(game, seed, system, replay_batch=size, **usual)
+                for system in SYSTEMS
+                for size in (16, 32)
+            ]
+        else:
+            runs = [_training(game, seed, system, size) for system in SYSTEMS for size in SIZES]
+        return [spec.called(str(spec.config.replay_batch)) for spec in runs]
+
+    def dimensions(self, spec):
+        return {"batch": int(spec.label[0])}
+
+    def claims(self, table):
+        parts = table.parts("system")
+        return [claim for system, part in parts for claim in self.of_sizes(part, f"{system}-", system=system)]
+
+    def plot(self, table, stem):
+        draw_curves(table, stem, "batch", "system")
 
 
-def _training(game: str, seed: int, system: str, size: int) -> RunSpec:
+def _training(game, seed, system, size):
     return preset_spec(
         "dqn-small",
         game,
@@ -61,39 +73,4 @@ def _training(game: str, seed: int, system: str, size: int) -> RunSpec:
     )
 
 
-def claims(table: Measurements) -> list[Claim]:
-    """Return for each system and larger batch the claim that it learns as much as the smallest."""
-    return [
-        dataclasses.replace(claim, key=f"{system}-{claim.key}", text=f"{claim.text} ({system})")
-        for system, part in table.parts("system")
-        for claim in batch_size.claims(part)
-    ]
-
-
-FIGURE = Figure(
-    name="replay-batches",
-    place=19,
-    paper="not in the paper",
-    shows="what DQN learns from the same samples with batches of 32 to 2,048 states, asynchronously and not",
-    headline="does DQN learn as much with large batches from the same samples?",
-    games={"smoke": ("cartpole",), "tuned": ("minatar_breakout",)},
-    seeds=seeds_by_budget(tuned=5),
-    specs=specs,
-    dimensions=lambda spec: {"batch": int(spec.label[0])},
-    measures=batch_size.measures,
-    main=(SCORE, "points"),
-    claims=claims,
-    tables=[
-        Table(
-            ("system", "batch"),
-            {
-                SCORE: mean_of(SCORE),
-                END: mean_of(END),
-                "minutes": minutes,
-                "not finished": unfinished,
-            },
-        )
-    ],
-    plot=curves_by("batch", row="system"),
-    words={"as_much": batch_size.AS_MUCH, "steps": STEPS, "intensity": INTENSITY},
-)
+FIGURE = ReplayBatchesFigure()
