@@ -168,9 +168,9 @@ def _draw_adjustment(workers, rates, metrics, periods, color: str) -> None:
     accepted = periods["accepted"] == 1
     for chosen, fill, label in ((accepted, color, "accepted"), (~accepted, "none", "rejected")):
         if chosen.any():
-            style: dict[str, Any] = {"color": color, "markerfacecolor": fill, "markersize": 4}
+            mark: dict[str, Any] = {"color": color, "markerfacecolor": fill, "markersize": 4}
             points = periods["time_s"][chosen] / 60, periods["rate"][chosen]
-            rates.plot(*points, "o", **style, label=f"{label} setting")
+            rates.plot(*points, "o", **mark, label=f"{label} setting")
 
 
 def _adjustment(run: Path) -> dict[str, np.ndarray]:

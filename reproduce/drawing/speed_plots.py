@@ -132,7 +132,8 @@ def adjustment_courses(runs: list[RecordedRun], stem: Path) -> None:
     games = list(dict.fromkeys(run.spec.game for run in runs)) or [""]
     figure, axes = canvas(2, len(games), 2.6, sharex=True)
     for run in runs:
-        _course(*axes[:, games.index(run.spec.game)], run)
+        workers, rates = axes[:, games.index(run.spec.game)]
+        _course(workers, rates, run)
     for (workers, rates), game in zip(axes.T, games, strict=True):
         workers.set_title(game.replace("_", " "))
         workers.set_yscale("log", base=2)

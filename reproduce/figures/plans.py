@@ -7,7 +7,7 @@ from typing import Any
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, network_of, run_spec
 
 
-def workers(agents: int, predictors: int = 2, trainers: int = 2) -> dict[str, int]:
+def workers(agents: int, predictors: int = 2, trainers: int = 2) -> dict[str, Any]:
     """Return the settings of N_A, N_P and N_T."""
     return {"num_agents": agents, "num_predictors": predictors, "num_trainers": trainers}
 
@@ -36,7 +36,7 @@ def smoke_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> R
 
 def speed_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
     """Return a run that measures speed: any batch is trained on, and nothing is saved before the end."""
-    usual = {"min_training_batch": 0, "checkpoint_minutes": 60.0, **network_of(game)}
+    usual: dict[str, Any] = {"min_training_batch": 0, "checkpoint_minutes": 60.0, **network_of(game)}
     return run_spec(game, seed, system, **{**usual, **settings})
 
 

@@ -166,7 +166,7 @@ def _separation(sizes: Sequence[int], distances: np.ndarray) -> float:
     apart = np.flatnonzero(np.abs(distances) > ROUNDING)
     if not len(apart) or distances[apart].min() < 0 < distances[apart].max():
         return 1.0
-    orders = [math.comb(sizes[2 * place] + sizes[2 * place + 1], sizes[2 * place]) for place in apart]
+    orders = [math.comb(sum(sizes[2 * k : 2 * k + 2]), sizes[2 * k]) for k in apart.tolist()]
     return min(1.0, 2 / math.prod(orders))
 
 

@@ -7,9 +7,9 @@ lag. Without lag, all corrections have the same gradient, so A2C without lag is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ga3c_tf.reproduce.figures.figure import Added, Cell, Figure, Table, mean_of, means_of
@@ -87,8 +87,11 @@ def lost(table: Measurements, confidence: float) -> Effect:
         for lag in (AS_IT_RUNS, WITHOUT_LAG)
     )
     shares = (1 - asynchronous / synchronous[synchronous > GAIN]).dropna()
-    ends = student_interval(shares, confidence) if len(shares) >= LEAST_SEEDS else ()
-    return Effect(float(shares.mean()), *ends, n=len(shares), limit=MOST_LOST)
+    estimate = Effect(float(shares.mean()), n=len(shares), limit=MOST_LOST)
+    if len(shares) < LEAST_SEEDS:
+        return estimate
+    low, high = student_interval(shares, confidence)
+    return replace(estimate, low=low, high=high)
 
 
 def interquartile(part: Measurements) -> str:
@@ -105,7 +108,7 @@ def clipped_at(lag: str) -> Cell:
 
     def cell(part: Measurements) -> str:
         values = [value for metric in (CLIPPED, FLOORED) for value in part.select(lag=lag).numbers(metric)]
-        return number(np.mean(values)) if values else "-"
+        return number(sum(values) / len(values)) if values else "-"
 
     return cell
 
@@ -130,7 +133,7 @@ class CorrectionsFigure(Figure):
     main = (SCORE, "points")
     scores = (SCORE, END)
     by_game = True
-    dimensions = staticmethod(words_of(correction=str, lag=str))
+    dimensions: Any = staticmethod(words_of(correction=str, lag=str))
     tables = (
         Table(
             ("correction",),
@@ -160,7 +163,7 @@ class CorrectionsFigure(Figure):
                 smoke_spec(game, seed, correction="v-trace").called("v-trace", AS_IT_RUNS),
             ]
 
-        usual = {"num_agents": 32, "learning_rate": RATE, "log_seconds": 10.0}
+        usual: dict[str, Any] = {"num_agents": 32, "learning_rate": RATE, "log_seconds": 10.0}
         without = run_spec(game, seed, "a2c", **usual, correction="none", steps=STEPS)
         runs = [without.called("none", WITHOUT_LAG)]
         for name in CORRECTIONS:
@@ -194,7 +197,7 @@ class CorrectionsFigure(Figure):
             [table.select(correction=name, lag=lag).numbers(SCORE) for lag in JUDGED]
             for name in (first, second)
         ]
-        test = Between(probability_of_improvement(*scores, CONFIDENCE))
+        test = Between(probability_of_improvement(scores[0], scores[1], CONFIDENCE))
         missing = Guard(RUNS_MISSING, not all(map(len, scores[0] + scores[1])))
         names = {"first": first, "second": second}
         return self.claim(f"{first}-{second}", test, [missing, table.missing], **names)

@@ -214,7 +214,7 @@ class LagBoundaryFigure(Figure):
     games = {"smoke": ("cartpole",), "quick": ("minatar_breakout",)}
     main = (SCORE, "points")
     by_game = True
-    dimensions = staticmethod(words_of(optimizer=str, rate=float, agents=int, lag=int))
+    dimensions: Any = staticmethod(words_of(optimizer=str, rate=float, agents=int, lag=int))
     tables = (
         Table(ROW, {**{f"lag {lag}": at_lag(lag) for lag in LAGS}, "share of the gain that is left": left}),
     )

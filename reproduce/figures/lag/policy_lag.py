@@ -98,7 +98,7 @@ COMPARED = {
 
 def planned(budget: str, game: str, seed: int, **limit: Any) -> list[RunSpec]:
     """Return a run for each of `WAYS` to make batches, at two learning rates, with a limit."""
-    usual = {"log_seconds": LOG_SECONDS[budget], "checkpoint_minutes": 30.0, **limit}
+    usual: dict[str, Any] = {"log_seconds": LOG_SECONDS[budget], "checkpoint_minutes": 30.0, **limit}
     return [
         run_spec(game, seed, system, **settings, learning_rate=number, **usual).called(name, rate)
         for rate, number in RATES.items()
@@ -242,7 +242,7 @@ class PolicyLagFigure(Figure):
         least = (len(compared.first), len(compared.second))
         guards = [table.missing]
         if metric in OF_TIME:
-            pairs = table.pairs(metric, *groups, least=least)
+            pairs = table.pairs(metric, groups[0], groups[1], least=least)
             test = Above((paired_ratio if metric == PPS else paired)(pairs.first, pairs.second))
             guards += [table.select(added="").several_machines, speed_changed(pairs)]
         else:

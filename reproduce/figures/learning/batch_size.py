@@ -7,6 +7,8 @@ A2C has no policy lag, so the runs differ only in the batch size and its learnin
 
 from __future__ import annotations
 
+from typing import Any
+
 from ga3c_tf.reproduce.figures.figure import MINUTES, UNFINISHED, Figure, Table, means_of
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import END, SCORE, final_score, score_of_run
@@ -46,7 +48,7 @@ class BatchSizeFigure(Figure):
         if budget == "smoke":
             sizes = {agents: smoke_spec(game, seed, "a2c", num_agents=agents) for agents in (2, 4)}
         else:
-            usual = {"steps": STEPS, "log_seconds": 10.0}
+            usual: dict[str, Any] = {"steps": STEPS, "log_seconds": 10.0}
             sizes = {
                 agents: run_spec(game, seed, "a2c", num_agents=agents, learning_rate=rate, **usual)
                 for agents, rate in RATES.items()
@@ -62,7 +64,7 @@ class BatchSizeFigure(Figure):
     def claims(self, table):
         return self.of_sizes(table)
 
-    def of_sizes(self, table: Measurements, prefix: str = "", **words: str) -> list[Claim]:
+    def of_sizes(self, table: Measurements, prefix: str = "", **words: Any) -> list[Claim]:
         """Return for each larger batch the claim that it learns as much as the smallest."""
         scores = {size: part.series(SCORE) for size, part in table.parts("batch")}
         positive = {size: values[values > 0] for size, values in scores.items()}

@@ -92,7 +92,7 @@ class EnvironmentsFigure(Figure):
         ),
     )
     main = (FINAL, "points")
-    measures = staticmethod(measures)
+    measures: Any = staticmethod(measures)
     tables = (
         Table(
             ("game", "system"),
@@ -115,7 +115,7 @@ class EnvironmentsFigure(Figure):
             systems = [system for system in SYSTEMS if system != "a3c" or game in TUNED_A3C_GAMES]
             return [tuned_spec(game, seed, name, steps=steps, **TUNED.get(name, {})) for name in systems]
         agents = pps.AGENTS[budget]
-        usual = {"steps": steps, "checkpoint_minutes": 15.0}
+        usual: dict[str, Any] = {"steps": steps, "checkpoint_minutes": 15.0}
         return [
             learning_spec(game, seed, system, agents.get(system, agents["ga3c"]), **usual)
             for system in SYSTEMS
@@ -171,7 +171,7 @@ def _shares(part: Measurements, other: str) -> tuple[list[float], list[float]] |
     if random is None or not all(groups):
         return None
     episodes = _episodes(_of_game(part))
-    way = max(map(np.mean, groups)) - random.mean
+    way = float(max(map(np.mean, groups))) - random.mean
     if way <= 0 or not any(has_left_random(ends, episodes, random) for ends in groups):
         return None
     first, second = ([100 * (score - random.mean) / way for score in ends] for ends in groups)

@@ -11,7 +11,7 @@ from typing import Any
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.figure import MINUTES, UNFINISHED, Figure, Table, means_of
 from ga3c_tf.reproduce.figures.learning.learning_curves import FINAL
-from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.figures.measurements import Measurements, Row
 from ga3c_tf.reproduce.figures.metrics import SCORE, final_score, score_of_run
 from ga3c_tf.reproduce.figures.pictures import draw_curves
 from ga3c_tf.reproduce.figures.plans import smoke_spec, workers
@@ -111,7 +111,7 @@ class LadderFigure(Figure):
         kind = game.split("_")[0]
         ladder = rungs(game)
         names = list(ladder) if seed == FIRST_SEED else list(ladder)[-1:]
-        usual = {"steps": STEPS, "log_seconds": 30.0}
+        usual: dict[str, Any] = {"steps": STEPS, "log_seconds": 30.0}
         return [
             run_spec(game, seed, **ladder[name], learning_rate=rate, **usual).called(name, f"rate {rate:g}")
             for name in names
@@ -127,7 +127,7 @@ class LadderFigure(Figure):
 
     def plot(self, table, stem):
         """Draw for each rung the runs at the learning rate with the highest mean score over all steps."""
-        rows = []
+        rows: list[Row] = []
         for _, part in table.parts("game", "rung"):
             best = part.series(SCORE, ["rate"])
             rows += part.select(rate=best.idxmax()).rows if len(best) else []

@@ -81,7 +81,7 @@ class LearningCurvesFigure(Figure):
     counts = {"quick": 3}
     main = (FINAL, "points")
     scores = (FINAL,)
-    measures = staticmethod(measures)
+    measures: Any = staticmethod(measures)
     tables = (
         Table(
             ("game", "label"),
@@ -108,7 +108,7 @@ class LearningCurvesFigure(Figure):
 
     def _claim(self, game: str, part: Measurements) -> Claim:
         groups = [{"label": part.select(system=name).names("label")[0]} for name in ("GA3C", "A3C")]
-        pairs = part.pairs(FINAL, *groups)
+        pairs = part.pairs(FINAL, groups[0], groups[1])
         random, episodes = random_of(part.runs), fewest_episodes(part.runs)
         finals = [part.select(**where).numbers(FINAL) for where in groups]
         learned = any(has_left_random(of_system, episodes, random) for of_system in finals)
@@ -129,7 +129,7 @@ class LearningCurvesFigure(Figure):
 
 def _quick(game: str, seed: int, system: str) -> RunSpec:
     plays = (system, seed) == ("ga3c", 1)  # the same random episodes for every run
-    scored = {"evaluation_episodes": 30, "random_play": plays, "checkpoint_minutes": 5.0}
+    scored: dict[str, Any] = {"evaluation_episodes": 30, "random_play": plays, "checkpoint_minutes": 5.0}
     agents = pps.AGENTS["quick"][system]
     return learning_spec(game, seed, system, agents, **scored, **network_of(game), **QUICK)
 

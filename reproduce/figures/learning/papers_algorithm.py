@@ -7,6 +7,8 @@ judged, by a rule that was written before the runs: which of RMSProp's epsilons 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ga3c_tf.errors import UserError
@@ -89,7 +91,7 @@ class PapersAlgorithmFigure(Figure):
     looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
     main = (scores.SCORE, "points")
     beside = scores.FIGURE.name
-    measures = staticmethod(scores.measures)
+    measures: Any = staticmethod(scores.measures)
     tables = (
         Table(
             ("game",),

@@ -41,7 +41,7 @@ class QLearningFigure(Figure):
     }
     counts = {"tuned": SEEDS}
     main = (scores.SCORE, "points")
-    dimensions = staticmethod(words_of(algorithm=str))
+    dimensions: Any = staticmethod(words_of(algorithm=str))
     tables = (
         Table(
             ("game", "algorithm"),

@@ -6,6 +6,7 @@ Every run trains 8 times on each agent step, so it has the same samples in fewer
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ga3c_tf.reproduce.figures.figure import MINUTES, UNFINISHED, Table, means_of
 from ga3c_tf.reproduce.figures.learning.batch_size import AS_MUCH, BatchSizeFigure
@@ -37,7 +38,7 @@ class ReplayBatchesFigure(BatchSizeFigure):
 
     def specs(self, budget, game, seed):
         if budget == "smoke":
-            usual = {"algorithm": "dqn", "min_training_batch": None}
+            usual: dict[str, Any] = {"algorithm": "dqn", "min_training_batch": None}
             runs = [
                 smoke_spec(game, seed, system, replay_batch=size, **usual)
                 for system in SYSTEMS

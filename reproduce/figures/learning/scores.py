@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -123,8 +124,8 @@ def verdict(table: Measurements, game: str) -> ScoreVerdict:
     way = 0.0 if random is None else max(0.0, paper - random)
     looks = 2 if table.results.budget == "tuned" and game in EXTENDED else 1
     mean = float(np.mean(scores))
-    ends = mean_interval(scores, 1 - LEVEL / looks) if len(scores) >= LEAST_SEEDS else ()
-    estimate = Effect(mean, *ends, n=len(scores), limit=paper - SCORE_MARGIN * way, looks=looks)
+    ends = mean_interval(scores, 1 - LEVEL / looks) if len(scores) >= LEAST_SEEDS else (math.nan, math.nan)
+    estimate = Effect(mean, ends[0], ends[1], n=len(scores), limit=paper - SCORE_MARGIN * way, looks=looks)
     share = (mean - random) / way if random is not None and way else None
     missing = looks > 1 and LEAST_SEEDS <= len(scores) < len(part.runs)
     kind, reason = (INCONCLUSIVE, RUNS_MISSING) if missing else _kind(estimate)
@@ -224,7 +225,7 @@ class ScoresFigure(Figure):
     games = {"smoke": ("pong",), "quick": NINE_GAMES, "tuned": NINE_GAMES, "paper": NINE_GAMES}
     main = (SCORE, "points")
     scores = (SCORE,)
-    measures = staticmethod(measures)
+    measures: Any = staticmethod(measures)
     tables = (
         Table(
             ("game",),

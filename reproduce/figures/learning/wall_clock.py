@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -81,9 +81,10 @@ class WallClockFigure(Figure):
         systems = ("ga3c", "a3c")
         if budget == "smoke":
             return [smoke_spec(game, seed, system) for system in systems]
-        goal = {"minutes": GOALS[game].minutes, "target_score": GOALS[game].score, "log_seconds": 2.0}
+        goal = GOALS[game]
+        until: dict[str, Any] = {"minutes": goal.minutes, "target_score": goal.score, "log_seconds": 2.0}
         agents = pps.AGENTS["quick"]
-        return [learning_spec(game, seed, system, agents[system], **goal) for system in systems]
+        return [learning_spec(game, seed, system, agents[system], **until) for system in systems]
 
     def measures(self, run):
         window = run.spec.config.rolling_episodes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,11 +40,11 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
     Smoke runs have a duration of their own; other runs may have another one than that of the budget.
     """
     if budget == "smoke":
-        search = {"adjustment": "paper", "adjustment_seconds": 1.0, "max_agents": 8}
-        return smoke_spec(game, seed, num_agents=1, steps=None, minutes=0.1, **search)
+        short: dict[str, Any] = {"adjustment_seconds": 1.0, "max_agents": 8, "steps": None, "minutes": 0.1}
+        return smoke_spec(game, seed, num_agents=1, adjustment="paper", **short)
     search = {"adjustment": "paper", "adjustment_seconds": PERIOD_S[budget], "max_agents": 128}
     length = {"minutes": minutes or MINUTES[budget], "log_seconds": LOG_SECONDS[budget]}
-    return speed_spec(game, seed, **workers(1, 1, 1), **search, **length)
+    return speed_spec(game, seed, **{**workers(1, 1, 1), **search, **length})
 
 
 class Opposite(NamedTuple):
@@ -106,7 +106,7 @@ class AdjustmentFigure(Figure):
     def specs(self, budget, game, seed):
         adjusted = [dynamic(budget, game, seed)] if seed == 1 or budget == "smoke" else []
         numbers = product(*NUMBERS.values()) if budget != "smoke" else ()
-        length = {"minutes": SECONDS / 60, "log_seconds": 3.0}
+        length: dict[str, Any] = {"minutes": SECONDS / 60, "log_seconds": 3.0}
         return [*adjusted, *(speed_spec(game, seed, **workers(*counts), **length) for counts in numbers)]
 
     def dimensions(self, spec):

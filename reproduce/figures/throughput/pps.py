@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from ga3c_tf.errors import UserError
@@ -45,7 +47,7 @@ def specs(budget: str, game: str, seed: int, minutes: float | None = None) -> li
         raise UserError(
             f"the figures pps and utilization compare networks for Atari games; they do not go with {game}"
         )
-    length = {"minutes": minutes or MINUTES[budget], "log_seconds": LOG_SECONDS[budget]}
+    length: dict[str, Any] = {"minutes": minutes or MINUTES[budget], "log_seconds": LOG_SECONDS[budget]}
     return [
         speed_spec(game, seed, system, network=network, **workers(agents), **length).called(words)
         for network, words in NETWORKS.items()
@@ -87,8 +89,8 @@ class PpsFigure(Figure):
     counts = {"quick": 5}
     main = ("pps", "predictions/s")
     by_game = True
-    specs = staticmethod(specs)
-    dimensions = staticmethod(words_of(network=str))
+    specs: Any = staticmethod(specs)
+    dimensions: Any = staticmethod(words_of(network=str))
     tables = (
         Table(
             ("network",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from ga3c_tf.reproduce.figures.measurements import Measurements, measured_alike,
 from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import smoke_spec, speed_spec, workers
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired_ratio, pooled
-from ga3c_tf.reproduce.measures.verdicts import MARGIN, NOT_TRIED, SPEED_CHANGED, Above, AllAbove, Guard
+from ga3c_tf.reproduce.measures.verdicts import MARGIN, NOT_TRIED, SPEED_CHANGED, Above, AllAbove, Guard, Test
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import workers_of
 
@@ -95,7 +96,7 @@ class TpsFigure(Figure):
         if budget == "smoke":
             return [smoke_spec(game, seed), smoke_spec(game, seed, **workers(8))]
         varied = (AGENTS[budget], PREDICTORS[budget], TRAINERS[budget], SCHEDULINGS[budget])
-        length = {"minutes": MINUTES[budget], "log_seconds": LOG_SECONDS[budget]}
+        length: dict[str, Any] = {"minutes": MINUTES[budget], "log_seconds": LOG_SECONDS[budget]}
         return [
             speed_spec(game, seed, **workers(*numbers), scheduling=scheduling, **length)
             for *numbers, scheduling in product(*varied)
@@ -124,7 +125,7 @@ class TpsFigure(Figure):
             "few-predictors": [table.missing, Guard(NOT_TRIED, not more), guard],
             "close-together": [table.missing, table.several_machines, changed],
         }
-        tests = (AllAbove(agents, MARGIN), AllAbove(predictors), Above(gap))
+        tests: list[Test] = [AllAbove(agents, MARGIN), AllAbove(predictors), Above(gap)]
         return [
             self.claim(key, test, guards[key], where=where) for key, test in zip(guards, tests, strict=True)
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pandas as pd
 
@@ -37,7 +38,7 @@ class UtilizationFigure(Figure):
     counts = {"quick": 5, "gpu": 4}
     main = (CPU, "share")
     by_game = True
-    dimensions = staticmethod(words_of(network=str))
+    dimensions: Any = staticmethod(words_of(network=str))
     tables = (Table(("network",), means_of(CPU, GPU)),)
 
     def specs(self, budget, game, seed):
