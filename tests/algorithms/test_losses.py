@@ -7,7 +7,8 @@ from reference import SEGMENTS
 
 from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.algorithms.actor_critic.advantages import Advantages, normalized
-from ga3c_tf.algorithms.actor_critic.corrections import Uncorrected, clipped_objectives
+from ga3c_tf.algorithms.actor_critic.corrections import Uncorrected
+from ga3c_tf.algorithms.actor_critic.surrogates import clipped_objectives
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import Batch
 
@@ -136,7 +137,7 @@ def test_losses_are_summed_over_the_batch(batch):
 @pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: str(segment["seed"]))
 def test_the_clipped_objective_is_that_of_the_reference(segment):
     columns = (tf.constant(segment[name], tf.float32) for name in ("log_pi", "log_mu", "gae"))
-    found = clipped_objectives(*columns, segment["ppo_clip"])
+    found = clipped_objectives(*columns, 1 - segment["ppo_clip"], 1 + segment["ppo_clip"])
     np.testing.assert_allclose(found, -np.array(segment["ppo_policy_losses"]), rtol=1e-5, atol=1e-5)
 
 
