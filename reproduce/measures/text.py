@@ -16,11 +16,19 @@ from ga3c_tf.trained.publishing.markdown import number, table
 __all__ = ["duration", "geometric_mean", "lines_of", "mean_and_interval", "mean_ci", "number", "table"]
 TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
 """Folder with the text of the pages."""
+TITLES = {"cartpole": "CartPole", "ms_pacman": "Ms. Pac-Man", "qbert": "Q*bert", "up_n_down": "Up'n Down"}
 
 
 def lines_of(template: str, **values: Any) -> list[str]:
     """Return the lines of one of `TEMPLATES`, which can also use `least_seeds`; see `markdown.lines_of`."""
     return markdown.lines_of(template, TEMPLATES, least_seeds=LEAST_SEEDS, **values)
+
+
+def game_title(game: str) -> str:
+    """Return the name of a game for readers, such as 'CartPole', 'MinAtar Breakout' or 'Name This Game'."""
+    if game != game.lower():  # a Gymnasium id
+        return game
+    return TITLES.get(game, game.replace("_", " ").title().replace("Minatar", "MinAtar"))
 
 
 def duration(seconds: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ga3c_tf.reproduce.measures.text import lines_of
+from ga3c_tf.reproduce.measures.text import game_title, lines_of
 from ga3c_tf.reproduce.measures.verdicts import NO_DIFFERENCE, Claim
 from ga3c_tf.reproduce.pages.findings import Chapter
 from ga3c_tf.reproduce.pages.sentences import cells, sentence
@@ -81,7 +81,7 @@ def _tables(chapter: Chapter) -> Iterator[ShownTable]:
         for place, table in enumerate(chapter.figure.tables):
             rows = table.rows(part)
             if rows:
-                title = ", ".join(filter(None, (game.replace("_", " "), table.title)))
+                title = ", ".join(filter(None, (game_title(game), table.title)))
                 yield _shown(title or "values", table.header, rows, bool(place) or len(rows) > OPEN_ROWS)
 
 

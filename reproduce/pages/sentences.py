@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
-from ga3c_tf.reproduce.measures.text import TEMPLATES, number
+from ga3c_tf.reproduce.measures.text import TEMPLATES, game_title, number
 from ga3c_tf.reproduce.measures.verdicts import Claim
 
 FILE = "sentences.toml"
@@ -65,7 +65,7 @@ def _measured(figure: str, claim: Claim) -> str:
         effect=Number(effect),
         interval=Interval((low, high) if certain else ()),
         limit=Number(limit),
-        game=claim.game.replace("_", " "),
+        game=game_title(claim.game),
         claim=claim.text,
         key=claim.key,
         what=estimate.what,

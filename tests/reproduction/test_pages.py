@@ -115,7 +115,7 @@ def test_a_page_of_the_users_has_only_what_was_run(folder):
         "RULES.md",
         "pages/wall-clock.md",
     ]
-    assert "artpole: GA3C reached the score" in page.read_text() and "pps" not in page.read_text()
+    assert "CartPole: GA3C reached the score" in page.read_text() and "pps" not in page.read_text()
     rules = (folder.path / "RULES.md").read_text()
     assert "Pairs of runs" in rules and "`environments`" not in rules and "Table 3" not in rules
     texts = [file.read_text() for file in folder.path.rglob("*.md")]
@@ -129,7 +129,7 @@ def test_reproduce_says_what_it_found(folder):
     cartpole(folder, 3)
     [line] = said(folder, [FIGURES["wall-clock"], FIGURES["pps"]], "quick")
     assert re.fullmatch(
-        r"wall-clock: Cartpole: GA3C reached the score [\d.]+ times as fast as A3C \[.*\] \(.*\): supported "
+        r"wall-clock: CartPole: GA3C reached the score [\d.]+ times as fast as A3C \[.*\] \(.*\): supported "
         r"\(3 seeds\)\.",
         line,
     )

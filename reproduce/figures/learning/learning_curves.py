@@ -19,7 +19,7 @@ from ga3c_tf.reproduce.figures.plans import learning_spec, smoke_spec
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.estimates import paired
 from ga3c_tf.reproduce.measures.random_policy import RandomPolicy, has_left_random, random_policy_of
-from ga3c_tf.reproduce.measures.text import number
+from ga3c_tf.reproduce.measures.text import game_title, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Above, Claim, Guard
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, network_of, run_spec
@@ -120,7 +120,7 @@ class LearningCurvesFigure(Figure):
             *part.unfair_to_a3c,
         ]
         return self.claim(
-            game, Above(paired(pairs.first, pairs.second)), guards, game=game, name=game.replace("_", " ")
+            game, Above(paired(pairs.first, pairs.second)), guards, game=game, name=game_title(game)
         )
 
     def plot(self, table, stem):

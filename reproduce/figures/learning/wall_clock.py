@@ -16,7 +16,7 @@ from ga3c_tf.reproduce.figures.plans import learning_spec, smoke_spec
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import first_reaching
 from ga3c_tf.reproduce.measures.estimates import paired_ratio
-from ga3c_tf.reproduce.measures.text import number
+from ga3c_tf.reproduce.measures.text import game_title, number
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, TOO_SHORT, Above, Claim, Guard
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.runs.curve import Columns
@@ -120,7 +120,9 @@ class WallClockFigure(Figure):
             *part.unfair_to_a3c,
         ]
         test = Above(paired_ratio(pairs.first, pairs.second, note=note))
-        return self.claim(game, test, guards, game=game, name=game, score=number(GOALS[game].score))
+        return self.claim(
+            game, test, guards, game=game, name=game_title(game), score=number(GOALS[game].score)
+        )
 
     def plot(self, table, stem):
         goals = {game.replace("_", " "): goal.score for game, goal in GOALS.items()}
