@@ -128,12 +128,8 @@ def marks(
 ) -> None:
     """Draw the mean of the seeds as a mark and their range as a line, by name of a mark and by place.
 
-    Args:
-        axis: the axis.
-        groups: values of the seeds, by name and by place; a place without values has no mark.
-        colors, markers: color and marker of each name.
-        apart: distance between the marks of a place, where two places are 1 apart.
-        named: whether each mean is written beside its mark.
+    Places are 1 apart, the marks of a place `apart`. A place without values has no mark. With `named`, each
+    mean is written beside its mark.
     """
     places = list(dict.fromkeys(place for values in groups.values() for place in values))
     for number, (name, by_place) in enumerate(groups.items()):

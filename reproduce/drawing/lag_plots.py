@@ -17,12 +17,7 @@ MARKERS = "os^DvP"
 
 def lag_picture(rates: dict[str, dict[str, list[RecordedRun]]], random: float | None, stem: Path) -> None:
     """Draw learning curves against time and agent steps, a row for each learning rate, and the measured lag
-    below.
-
-    Args:
-        rates: runs by learning rate in words, and by setting.
-        random: score of the random policy; None if it is unknown.
-        stem: path of the picture files, without the suffix.
+    below. The runs are by learning rate in words, and by setting.
     """
     figure, axes = canvas(len(rates) + 1, 2, 1.0 + 1.35 * (len(rates) + 1))
     for row, (title, by_setting) in zip(axes, rates.items(), strict=False):
@@ -92,13 +87,9 @@ def boundaries(
     """Draw the share of the gain against learning rate times lag, a row for each optimizer.
 
     The first column has the lag in updates, the second one in states. Lines join the means over the seeds. If
-    the lines of all batch sizes and learning rates coincide in a column, that kind of lag decides.
-
-    Args:
-        points: lag in updates and share of the gain of each run, by optimizer and by batch size (states) and
-            learning rate.
-        limit: share of the gain below which learning counts as stopped.
-        stem: path of the picture files, without the suffix.
+    the lines of all batch sizes and learning rates coincide in a column, that kind of lag decides. The points
+    of each run, lag in updates and share, are by optimizer and by batch size (states) and learning rate.
+    Below the limit, learning counts as stopped.
     """
     figure, axes = canvas(len(points), 2, 0.9 + 1.5 * len(points), sharey=True)
     for row, (optimizer, by_setting) in zip(axes, points.items(), strict=True):

@@ -47,11 +47,9 @@ FAR_APART = 10
 def score_panels(panels: Sequence[tuple], stem: Path) -> None:
     """Draw a small panel for each game, with the paper's scores and ours.
 
-    Args:
-        panels: for each game its name, the paper's score by method (None if it has none), our scores of the
-            random policy, our score of each seed, and the scores that the interval is computed from: those of
-            the seeds, or of the episodes of a single seed.
-        stem: path of the picture files, without the suffix.
+    A panel has the name of the game, the paper's score by method (None if it has none), our scores of the
+    random policy, our score of each seed, and the scores that the interval is computed from: those of the
+    seeds, or of the episodes of a single seed.
     """
     figure, axes = canvas(3, 3, 3.9)
     for axis, (name, marks, random, scores, sample) in zip(axes.flat, panels, strict=True):
@@ -89,11 +87,7 @@ def score_panels(panels: Sequence[tuple], stem: Path) -> None:
 def curve_panels(panels: Sequence[tuple], stem: Path, columns: int = 3) -> None:
     """Draw the rolling score of each seed against agent steps, in a panel for each game.
 
-    Args:
-        panels: for each game its name, the curve of each seed, the paper's score and that of the random
-            policy, or None.
-        stem: path of the picture files, without the suffix.
-        columns: number of panels in a row.
+    A panel has the name of the game, the curve of each seed, the paper's score and that of the random policy.
     """
     rows = -(-len(panels) // columns)
     figure, axes = canvas(rows, columns, 0.5 + 1.1 * rows)
@@ -168,12 +162,8 @@ def draw_level(
 
 
 def draw_curves(axes: Sequence, curves: Mapping[str, Sequence[Columns]], apart: bool = False) -> None:
-    """Draw the score against time and agent steps: the mean over seeds and their range, or each seed.
-
-    Args:
-        axes: axis of the score against time, and against agent steps.
-        curves: curves of the seeds by label of a line.
-        apart: whether each seed has a line of its own.
+    """Draw the score against time and agent steps, on two axes: the mean over seeds and their range, or each
+    seed apart. The curves are by label of a line.
     """
     for number, (label, seeds) in enumerate(curves.items()):
         style = LINE_STYLES[number % len(LINE_STYLES)]
@@ -202,15 +192,10 @@ def _over_seeds(curves: Sequence[Columns], column: str) -> tuple[np.ndarray, np.
 
 
 def color_of(label: str, number: int, labels: Iterable[str]) -> str:
-    """Return the color of a line.
+    """Return the color of a line, by its label and place among the labels in the picture.
 
-    A line that is the only one of its system has the color of the system. All others have colors that no such
-    line has.
-
-    Args:
-        label: label of the line, which begins with its system if it has one, followed by a comma or nothing.
-        number: place of the line in the picture, from 0.
-        labels: labels of all lines in the picture.
+    A line that is the only one of its system has the color of the system, with which its label begins. All
+    others have colors that no such line has.
     """
     counts = Counter(other.split(",")[0] for other in labels)
     taken = {first: look.color for first, look in looks().items() if counts[first] == 1}

@@ -30,12 +30,8 @@ Settings = Mapping[Any, float]
 
 
 def speed_points(speeds: Groups, ratios: Groups, stem: Path) -> None:
-    """Draw the mean PPS and the range of the seeds on a log axis, and the speed-ups in a panel above.
-
-    Args:
-        speeds: PPS by name of the system and by network.
-        ratios: speed-ups GA3C / A3C by their source, ours and the paper's, and by network.
-        stem: path of the picture files, without the suffix.
+    """Draw the mean PPS of each system and the range of the seeds on a log axis, and in a panel above the
+    speed-ups GA3C / A3C by their source, ours and the paper's.
     """
     figure, [[ratio], [axis]] = canvas(2, 1, 3.0, sharex=True, height_ratios=(2, 3))
     shown = {name: look for name, look in looks().items() if name in speeds}
@@ -96,12 +92,8 @@ def normalized_tps(panels: Mapping[str, Settings], labelled: int, stem: Path) ->
 
 
 def against_speed(rows: Mapping[str, Settings], quantities: Mapping[str, Settings], stem: Path) -> None:
-    """Draw each quantity of each setting against its TPS, colored by N_A, with a panel for each quantity.
-
-    Args:
-        rows: TPS by title of a row of panels.
-        quantities: values by name of the quantity.
-        stem: path of the picture files, without the suffix.
+    """Draw each quantity of each setting against its TPS, colored by N_A, with a panel for each quantity and
+    a row for each title.
     """
     figure, axes = canvas(max(1, len(rows)), len(quantities), 0.4 + 1.5 * max(1, len(rows)), sharex="row")
     agents = sorted({setting[0] for speed in rows.values() for setting in speed})
