@@ -26,7 +26,6 @@ def score_of(trial: optuna.Trial, folder: Path, steps: int, episodes: int) -> fl
         steps=steps,
         seed=trial.number,
         run_dir=folder / f"trial-{trial.number}",
-        log_seconds=0.2,  # a trial can be pruned at a row of metrics
         progress=False,
         callbacks=[OptunaPruning(trial, every=steps // 10)],
         learning_rate=trial.suggest_float("learning_rate", 1e-4, 1e-2, log=True),

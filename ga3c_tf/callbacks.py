@@ -31,8 +31,8 @@ SCORE_METRIC = "evaluation/score"
 class Evaluate(Callback):
     """Evaluates the agent every so many agent steps, and keeps the weights with the highest mean score.
 
-    It plays whole episodes with sampled actions and raw scores, as `Agent.evaluate` does, at the first row of
-    metrics.csv that is due. Training rests meanwhile, and its clock stands (with A3C, both go on). The mean
+    It plays whole episodes with sampled actions and raw scores, as `Agent.evaluate` does, and adds a row to
+    metrics.csv. Training rests meanwhile, and its clock stands (with A3C, both go on). The mean
     is the metric `evaluation/score`. The best weights are in the folder `best_evaluated` of the run.
 
     Args:
@@ -64,10 +64,13 @@ class Evaluate(Callback):
         if file.exists():
             self.best = json.loads(file.read_text())["mean"]
 
+    def wants_row(self) -> bool:
+        return self.training.agent_steps // self._every != self._evaluated
+
     def on_row(self, row: Row) -> None:
-        if self.training.session.stopping or row["agent_steps"] // self._every == self._evaluated:
+        if self.training.session.stopping or not self.wants_row():
             return
-        self._evaluated = int(row["agent_steps"] // self._every)
+        self._evaluated = self.training.agent_steps // self._every
         with self.training.at_rest():
             score = self._score()
             if score and score["mean"] > self.best:
@@ -152,12 +155,17 @@ class OptunaPruning(Callback):
         self._every = every
         self._reported = 0
 
+    def wants_row(self) -> bool:
+        return self.training.agent_steps // self._every != self._reported
+
     def on_row(self, row: Row) -> None:
         number = int(row["agent_steps"]) // self._every
         value = _value(row, self._metric)
-        if number == self._reported or math.isnan(value):
+        if number == self._reported:
             return
         self._reported = number
+        if math.isnan(value):
+            return
         self._trial.report(value, number * self._every)
         if self._trial.should_prune():
             import optuna

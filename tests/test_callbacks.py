@@ -131,9 +131,11 @@ def test_the_clock_of_a_training_stands_during_an_evaluation(tmp_path):
     class Look(Callback):
         def on_row(self, row):
             with self.training.at_rest():
-                before = self.training.session.time_s, self.training.session.model.updates
+                session = self.training.session
+                before = session.time_s, session.model.updates
                 time.sleep(0.3)
-                assert (self.training.session.time_s, self.training.session.model.updates) == before
+                assert (session.time_s, session.model.updates) == before
+                assert session.inference.gate.locked()
             self.training.stop()
 
     assert train(tmp_path / "run", [Look()]).summary["ended"] == "callback"
@@ -150,7 +152,7 @@ def test_an_evaluation_gives_way_to_the_end_of_the_training(tmp_path):
 
 
 def test_evaluations_of_a_command_are_in_its_lines(tmp_path):
-    options = ("--preset", "smoke", "--log-seconds", 0.2, "--evaluate-every", 1000, "--seed", 1)
+    options = ("--preset", "smoke", "--log-seconds", 60, "--evaluate-every", 1000, "--seed", 1)
     done = command("train", "CartPole-v1", *options, "--run-dir", tmp_path / "run")
     assert "[evaluation/score: " in done.stdout and (tmp_path / "run" / BEST / "weights.npz").exists()
 

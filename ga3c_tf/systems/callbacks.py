@@ -35,6 +35,10 @@ class Callback:
         """Take the training over, before its first step; an override must call this method."""
         self.training = training
 
+    def wants_row(self) -> bool:
+        """Return whether a row of metrics.csv is to be written now, between the regular ones."""
+        return False
+
     def on_row(self, row: Row) -> None:
         """Be called with each row of metrics.csv, before it is written.
 
@@ -91,6 +95,10 @@ class Callbacks:
                 hint = did_you_mean(name, [*self.metrics])
                 raise UserError(f"no callback names {name!r} among its metrics{hint}")
             self._logged[name] = float(value)
+
+    def want_row(self) -> bool:
+        """Return whether a callback wants a row now."""
+        return any(callback.wants_row() for callback in self._callbacks)
 
     @property
     def has_logged(self) -> bool:

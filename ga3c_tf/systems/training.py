@@ -114,12 +114,13 @@ class Training:
 
     @contextlib.contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Let no update change the model during the block, which does not count as time of training.
+        """Let agents and trainers rest during the block, which does not count as time of training.
 
         A3C goes on meanwhile: the model is a copy of its weights, and the time counts.
         """
         rests = self.system.rests_while_paused
-        with self.system.paused(), self.session.clock_stopped() if rests else contextlib.nullcontext():
+        clock = self.session.clock_stopped() if rests else contextlib.nullcontext()
+        with self.session.inference.gate, self.system.paused(), clock:
             yield
 
     def kill(self) -> None:
@@ -337,23 +338,25 @@ class _Rows:
         self._period = session.config.log_seconds
         self._window_start = session.time_s
         self._window_steps = session.agent_steps
-        self._due = time.monotonic() + self._period
+        self._due = session.time_s + self._period
         self._count = 0
 
     def seconds_left(self) -> float:
         """Return the seconds until the next row is due."""
-        return max(0.0, self._due - time.monotonic())
+        return max(0.0, self._due - self._session.time_s)
 
     def write_if_due(self) -> None:
-        """Write a row if one is due.
+        """Write a row if one is due, or a callback wants one.
 
         Rows are due at regular times. If the next time has already passed, the next row is due one period
         from now.
         """
-        if time.monotonic() < self._due:
+        if self._session.time_s < self._due:
+            if self._callbacks.want_row():
+                self._write()
             return
         self._write()
-        now = time.monotonic()
+        now = self._session.time_s
         in_time = self._due + self._period
         self._due = in_time if in_time > now else now + self._period
 

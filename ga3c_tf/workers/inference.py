@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -19,6 +20,9 @@ class Inference:
         observer: is told of each prediction.
         epsilons: returns the current epsilon of each agent, float32 [agents]; None if agents follow the
             policy.
+
+    Attributes:
+        gate: while this lock is held, no prediction begins, and agents rest.
     """
 
     def __init__(
@@ -28,6 +32,7 @@ class Inference:
         observer: Observer,
         epsilons: Callable[[], np.ndarray] | None = None,
     ):
+        self.gate = threading.Lock()
         self._policy = policy
         self._epsilons = epsilons
         self._memory = memory
@@ -35,6 +40,8 @@ class Inference:
 
     def predict(self, states: np.ndarray) -> Prediction:
         """Return the prediction for the states with these indices in `memory.flat_states`, uint32 [n]."""
+        with self.gate:
+            pass
         prediction = self._policy.predict(self._memory.flat_states[states])
         self._observer.predicted(len(states))
         if self._epsilons is None:
