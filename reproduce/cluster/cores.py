@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
-import stat
+import socket
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-FOLDER = Path("/tmp") / f"ga3c_tf-cores-{os.getuid()}"
-"""Folder with a file for each core of this machine. A process that holds the file's lock has the core; the
-kernel releases the lock when the process ends."""
+NAME = "\0ga3c_tf-core-{}"
+"""Abstract name of a socket: who has bound it has the core, until the process ends."""
 WAIT_SECONDS = 10.0
 POLL_SECONDS = 0.5
 
@@ -23,68 +19,45 @@ def pinned(count: int, say: Callable[[str], None]) -> Iterator[None]:
     """Pin this thread, and what it starts, to `count` cores that no other caller on this machine has
     reserved.
 
-    If too few cores become free within `WAIT_SECONDS`, or if the folder of the locks is another user's, the
-    thread keeps all cores that it had.
-
-    Args:
-        count: number of cores.
-        say: called with one line if the cores cannot be reserved.
+    If too few cores become free within `WAIT_SECONDS`, the thread keeps all cores that it had, and `say` is
+    called with one line.
     """
     before = os.sched_getaffinity(0)
-    with contextlib.ExitStack() as locks:
-        try:
-            _make_folder()
-        except OSError as error:
-            say(f"{FOLDER}: {error.strerror}; not pinned to any cores")
+    until = time.monotonic() + WAIT_SECONDS
+    with contextlib.ExitStack() as reserved:
+        while not (cores := _reserve(count, sorted(before), reserved)) and time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
+        if cores:
+            os.sched_setaffinity(0, cores)
         else:
-            cores = _reserve(count, sorted(before), locks)
-            if cores:
-                os.sched_setaffinity(0, cores)
-            else:
-                say(f"fewer than {count} of {len(before)} cores are free of other runs; not pinned to any")
+            say(f"fewer than {count} of {len(before)} cores are free of other runs; not pinned to any")
         try:
             yield
         finally:
             os.sched_setaffinity(0, before)
 
 
-def _make_folder() -> None:
-    """Make the folder of the locks.
-
-    Its name is known to everybody, so another user may have made it first, with links in place of the files.
-
-    Raises:
-        OSError: the folder does not belong to this user, or others can write to it.
-    """
-    FOLDER.mkdir(mode=0o700, exist_ok=True)
-    status = FOLDER.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise PermissionError(errno.EPERM, "it is not a folder that only you can write to", str(FOLDER))
-
-
-def _reserve(count: int, cores: list[int], locks: contextlib.ExitStack) -> list[int]:
-    """Lock `count` of the cores and return them; if too few are free, lock none and return []."""
-    until = time.monotonic() + WAIT_SECONDS
-    while True:
-        with contextlib.ExitStack() as held, (FOLDER / "choosing").open("a") as choosing:
-            fcntl.flock(choosing, fcntl.LOCK_EX)  # else two callers at once could each lock half
-            mine: list[int] = []
-            for core in cores:
-                if len(mine) < count and _locked(core, held):
-                    mine.append(core)
-            if len(mine) == count:
-                locks.enter_context(held.pop_all())
-                return mine
-        if time.monotonic() >= until:
+def _reserve(count: int, cores: list[int], reserved: contextlib.ExitStack) -> list[int]:
+    """Reserve `count` of the cores and return them; if too few are free, reserve none and return []."""
+    with contextlib.ExitStack() as attempt:
+        if not _bound("choosing", attempt):  # else two callers at once could each reserve half
             return []
-        time.sleep(POLL_SECONDS)
+        with contextlib.ExitStack() as free:
+            chosen: list[int] = []
+            for core in cores:
+                if len(chosen) < count and _bound(core, free):
+                    chosen.append(core)
+            if len(chosen) < count:
+                return []
+            reserved.enter_context(free.pop_all())
+            return chosen
 
 
-def _locked(core: int, held: contextlib.ExitStack) -> bool:
-    """Take the lock of a core if it is free; return whether it was."""
-    stream = held.enter_context((FOLDER / str(core)).open("a"))
+def _bound(name: int | str, until_closed: contextlib.ExitStack) -> bool:
+    """Bind the socket of a core if it is free; return whether it was."""
+    holder = until_closed.enter_context(socket.socket(socket.AF_UNIX))
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
+        holder.bind(NAME.format(name))
+    except OSError:  # in use, or no permission
         return False
+    return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 import uuid
@@ -14,19 +13,21 @@ from typing import Any
 
 import ray
 from ray.exceptions import RayActorError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.remote.cluster import connect
-from ga3c_tf.reproduce.cluster.ray_task import MARKER, Job
-from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, News, State, scheduler_of
-from ga3c_tf.reproduce.cluster.storage import Mirror, Storage
-from ga3c_tf.reproduce.runs.archive import RUN_FILE
+from ga3c_tf.reproduce.cluster.ray_task import Job
+from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, State, scheduler_of
+from ga3c_tf.reproduce.cluster.storage import Storage, StoredRun
 from ga3c_tf.reproduce.runs.executor import order
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
 LOCAL = "local"
+MARKER = "logs/storage-id"
+"""File by which a node recognizes the storage of this command."""
 POLL_SECONDS = 1.0
 PROGRESS_SECONDS = 30.0
 AGENTS_PER_CPU = 8
@@ -77,43 +78,44 @@ class RayExecutor:
             UserError: the cluster does not exist or is too small, or not all of its nodes can use the
                 storage.
         """
-        url = _absolute(self._storage or str(runs.parent))
+        url = self._storage or str(runs.parent)
+        if "://" not in url:
+            url = os.path.abspath(url)
+        left = [spec for spec in sorted(specs, key=order) if force or not RecordedRun.of(spec, runs).ended]
+        self._say(f"{len(specs) - len(left)} of {len(specs)} runs have ended")
         try:
-            return self._execute(specs, runs, force, url)
+            if left:
+                self._execute(left, runs, force, url)
         except OSError as error:
             raise UserError(f"--storage {url} or {runs.parent}: {error}") from None
-
-    def _execute(self, specs: Sequence[RunSpec], runs: Path, force: bool, url: str) -> list[RecordedRun]:
-        folder = runs.parent.absolute()
-        storage = Storage(url)
-        left = [spec for spec in specs if force or not RecordedRun.of(spec, runs).ended]
-        self._say(f"{len(specs) - len(left)} of {len(specs)} runs have ended")
-        if not left:
-            return [RecordedRun.of(spec, runs) for spec in specs]
-        with self._cluster():
-            jobs = [
-                job
-                for job in jobs_for(sorted(specs, key=order), self._cpus, self._gpus, _nodes())
-                if job.spec in left
-            ]
-            marker = _marker(storage, url)
-            if storage.is_folder(folder):
-                self._lead(jobs, url, marker, force)
-            else:
-                mirrors = [Mirror(storage, folder, spec.id) for spec in left]
-                for spec, mirror in zip(left, mirrors, strict=True):
-                    if (runs / spec.id).exists() and not storage.names(f"runs/{spec.id}"):
-                        mirror.push()
-                try:
-                    self._lead(
-                        [job for job in jobs if force or not _ended(storage, job.spec)], url, marker, force
-                    )
-                except BaseException:
-                    if not self._detach:
-                        _collect(mirrors, self._say)
-                    raise
-                _collect(mirrors, self._say)
         return [RecordedRun.of(spec, runs) for spec in specs]
+
+    def _execute(self, left: Sequence[RunSpec], runs: Path, force: bool, url: str) -> None:
+        storage = Storage(url)
+        stored = {spec: StoredRun(storage, runs.parent.absolute(), spec.id) for spec in left}
+        with self._cluster():
+            jobs = jobs_for(left, self._cpus, self._gpus, _nodes())
+            _check_shared(storage, url)
+            for run in stored.values():
+                if not force and run.is_stored:
+                    run.pull(self._say)
+                elif not force:
+                    run.push()
+            jobs = [job for job in jobs if force or not RecordedRun.of(job.spec, runs).ended]
+            try:
+                self._lead(jobs, url, force)
+            except BaseException:
+                if not self._detach:
+                    self._collect(stored, runs)
+                raise
+            self._collect(stored, runs)
+
+    def _collect(self, stored: Mapping[RunSpec, StoredRun], runs: Path) -> None:
+        """Copy the runs from the storage; in the results folder, ended ones are then of no use there."""
+        for spec, run in stored.items():
+            run.pull(self._say)
+            if self._storage is None and RecordedRun.of(spec, runs).ended:
+                run.remove()
 
     @contextlib.contextmanager
     def _cluster(self) -> Iterator[None]:
@@ -127,12 +129,12 @@ class RayExecutor:
         finally:
             ray.shutdown()
 
-    def _lead(self, jobs: list[Job], url: str, marker: bytes, force: bool) -> None:
+    def _lead(self, jobs: list[Job], url: str, force: bool) -> None:
         """Have the scheduler execute the runs, and follow them; at a signal, stop them unless `detach`."""
         scheduler = scheduler_of(url)
         command = uuid.uuid4().hex
         try:
-            _answer(scheduler.add.remote(jobs, force, marker, command, self._detach))
+            _answer(scheduler.add.remote(jobs, force, command, self._detach))
             self._follow(scheduler, command, [job.spec.id for job in jobs])
         except (KeyboardInterrupt, SystemExit):
             if self._detach:
@@ -151,28 +153,17 @@ class RayExecutor:
         reported = 0
         tell_at = time.monotonic() + PROGRESS_SECONDS
         while True:
-            news: News = _answer(scheduler.news.remote(reported, command))
-            for line in news.lines:
+            lines, all_states = _answer(scheduler.news.remote(reported, command))
+            for line in lines:
                 self._say(line)
-            reported += len(news.lines)
-            if news.fault:
-                _answer(scheduler.stop.remote(command))
-                raise UserError(news.fault)
-            states = {name: news.states[name] for name in names}
+            reported += len(lines)
+            states = {name: all_states[name] for name in names}
             if not any(state.status in (WAITING, RUNNING) for state in states.values()):
                 return
             if time.monotonic() >= tell_at:
                 tell_at = time.monotonic() + PROGRESS_SECONDS
                 self._say(summary(states))
             time.sleep(POLL_SECONDS)
-
-
-def _collect(mirrors: Sequence[Mirror], say: Callable[[str], None]) -> None:
-    """Copy the runs from the storage; a run that is further on this machine is kept under another name."""
-    for mirror in mirrors:
-        if mirror.is_ahead():
-            say(f"the storage has an earlier state of a run; the later one is kept in {mirror.set_aside()}")
-        mirror.pull()
 
 
 def _answer(reference: ray.ObjectRef) -> Any:
@@ -203,71 +194,57 @@ def jobs_for(
         UserError: no node has enough cores or GPUs, or `gpus` is neither a share of one GPU nor a whole
             number.
     """
-    wanted = [_gpus(spec, gpus, nodes) for spec in specs]
+    if gpus is not None and gpus > 1 and gpus % 1:
+        raise UserError(
+            f"--gpus-per-run is {gpus:g}; it must be a share of one GPU, or a whole number of them"
+        )
+    has_gpus = any(node.get("GPU") for node in nodes)
+    wanted = [_uses_gpu(spec) * float(has_gpus) if gpus is None else gpus for spec in specs]
     most = [
         max((int(node.get("CPU", 0)) for node in nodes if node.get("GPU", 0) >= need), default=0)
         for need in wanted
     ]
     agents = max((spec.config.most_agents for spec in specs), default=0)
     cores = cpus or max(1, min([agents // AGENTS_PER_CPU, *most]))
-    jobs = [Job(spec, cores, need) for spec, need in zip(specs, wanted, strict=True)]
-    for job, limit in zip(jobs, most, strict=True):
+    for spec, need, limit in zip(specs, wanted, most, strict=True):
         if cores > limit:
-            largest = max(nodes, key=lambda node: (node.get("GPU", 0) if job.gpus else 0, node.get("CPU", 0)))
+            largest = max(nodes, key=lambda node: (node.get("GPU", 0) if need else 0, node.get("CPU", 0)))
             raise UserError(
-                f"{job.spec.id} asks for {cores} CPUs and {job.gpus:g} GPUs of one node; the largest has "
+                f"{spec.id} asks for {cores} CPUs and {need:g} GPUs of one node; the largest has "
                 f"{largest.get('CPU', 0):g} CPUs and {largest.get('GPU', 0):g} GPUs (--cpus-per-run, "
                 "--gpus-per-run)"
             )
-    return jobs
+    return [Job(spec, cores, need) for spec, need in zip(specs, wanted, strict=True)]
 
 
-def _gpus(spec: RunSpec, given: float | None, nodes: Sequence[Mapping[str, float]]) -> float:
-    """Return the GPUs that a run asks for: as given, or one if it can use it and there is any.
-
-    Raises:
-        UserError: `given` is neither a share of one GPU nor a whole number.
-    """
-    if given is None:
-        config = spec.config
-        return float(
-            config.system != "a3c" and config.device != "cpu" and any(node.get("GPU") for node in nodes)
-        )
-    if given > 1 and given % 1:
-        raise UserError(
-            f"--gpus-per-run is {given:g}; it must be a share of one GPU, or a whole number of them"
-        )
-    return given
+def _uses_gpu(spec: RunSpec) -> bool:
+    return spec.config.system != "a3c" and spec.config.device != "cpu"
 
 
 def _nodes() -> list[dict[str, float]]:
     return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
-def _absolute(url: str) -> str:
-    return url if "://" in url else os.path.abspath(url)
+def _check_shared(storage: Storage, url: str) -> None:
+    """Check that this machine can write to the storage, and that all nodes see the same.
 
-
-def _marker(storage: Storage, url: str) -> bytes:
-    """Return the content of `MARKER`, which identifies the storage; write it if there is none yet."""
+    Raises:
+        UserError: one of them does not.
+    """
     try:
         if storage.read(MARKER) is None:
-            storage.write([(MARKER, uuid.uuid4().hex.encode())])
-        return storage.read(MARKER) or b""
+            storage.write(MARKER, uuid.uuid4().hex.encode())
+        marker = storage.read(MARKER)
     except Exception as error:  # each file system raises errors of its own
         raise UserError(f"--storage {url} cannot be written: {type(error).__name__}: {error}") from None
+    for node in ray.nodes():
+        if node["Alive"]:
+            on_node = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            if _answer(_marker.options(scheduling_strategy=on_node).remote(url)) != marker:
+                remedy = "is not the storage of this command; name one that all nodes see with --storage"
+                raise UserError(f"{url} on the node {node['NodeManagerHostname']} {remedy}")
 
 
-def _ended(storage: Storage, spec: RunSpec) -> bool:
-    """Return whether the storage has a result of the run."""
-    file = f"runs/{spec.id}/{RUN_FILE}"
-    content = storage.read(file)
-    if content is None:
-        return False
-    try:
-        result = json.loads(content)
-        return RecordedRun(spec, Path(file), {name: result[name] for name in ("status", "ended")}).ended
-    except (ValueError, KeyError, TypeError):
-        raise UserError(
-            f"{file} in the storage is damaged; remove runs/{spec.id} there to run it again"
-        ) from None
+@ray.remote(num_cpus=0)
+def _marker(url: str) -> bytes | None:
+    return Storage(url).read(MARKER)

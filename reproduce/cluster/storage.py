@@ -1,29 +1,31 @@
-"""Storage that several machines share for run folders: a shared folder, or a URL that fsspec supports."""
+"""Storage that several machines share for runs: a shared folder, or a URL that fsspec supports.
+
+A run is one tar file in it, which is replaced as a whole. So a run can be resumed from the storage at any
+time, whenever a node dies.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
+import io
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable
+from pathlib import Path
 
 import fsspec
-from fsspec.implementations.local import LocalFileSystem
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import atomic_write
-from ga3c_tf.reproduce.runs.archive import RUN_FILE
+from ga3c_tf.reproduce.runs.archive import read_tar, write_folder, write_tar
 from ga3c_tf.runs.checkpoint_folders import FOLDER, checkpoint_folders, steps_of
 
-Stamp = tuple[int, int]
-"""Size in bytes, and time of the last change in ns."""
+LOG = "log.txt"
+"""Name of the log of a run in its tar file."""
 
 
 class Storage:
-    """A shared storage of files by name, such as 'runs/<id>/meta.json'. Use each object in one thread only.
+    """A shared storage of files by name, such as 'runs/<id>.tar'. Use each object in one thread only.
 
     Args:
         url: path, or URL such as s3://bucket/folder.
@@ -38,60 +40,33 @@ class Storage:
         except (ImportError, ValueError) as error:
             raise UserError(f"--storage {url}: {error}") from None
         self._root = root.rstrip("/")
-        self._is_local = isinstance(self._files, LocalFileSystem)
-
-    def is_folder(self, folder: Path) -> bool:
-        """Return whether this storage is `folder` on this machine."""
-        return self._is_local and Path(self._root).resolve() == folder.resolve()
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None if it does not exist."""
         try:
-            return self._files.cat_file(self._path(name))
+            return self._files.cat_file(f"{self._root}/{name}")
         except FileNotFoundError:
             return None
 
-    def write(self, files: Iterable[tuple[str, bytes]]) -> None:
-        """Write files in the given order; a reader sees each file either as it was before or completely
-        written.
-
-        If the file system has transactions, no file is visible before all are written. In a local folder,
-        each file is written under another name and renamed: fsspec's transaction for local files copies from
-        /tmp, which is not atomic.
-        """
-        if self._is_local:
-            for name, content in files:
-                path = Path(self._path(name))
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with atomic_write(path, "wb") as stream:
-                    stream.write(content)
-            return
-        with self._files.transaction:
-            for name, content in files:
-                with self._files.open(self._path(name), "wb") as stream:
-                    stream.write(content)
-
-    def names(self, prefix: str) -> list[str]:
-        """Return the names of the files in the folder `prefix`, or of the file with that name."""
-        self._files.invalidate_cache()
-        return [path[len(self._root) + 1 :] for path in self._files.find(self._path(prefix))]
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file; a reader sees it either as it was before or completely written."""
+        path = f"{self._root}/{name}"
+        self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        self._files.pipe_file(f"{path}.new", content)
+        self._files.mv(f"{path}.new", path)
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with its content, if it exists."""
-        self._files.invalidate_cache()
+        """Remove a file if it exists."""
         with contextlib.suppress(FileNotFoundError):
-            self._files.rm(self._path(name), recursive=True)
-
-    def _path(self, name: str) -> str:
-        return f"{self._root}/{name}"
+            self._files.rm(f"{self._root}/{name}")
 
 
 class TakenOver(Exception):
-    """Another try of the run has taken over its stored files; the text is one line."""
+    """Another try of the run has taken it over; the text is one line."""
 
 
-class Mirror:
-    """The files of one run in a results folder on this machine, and their copy in a storage.
+class StoredRun:
+    """A run in a results folder of this machine, and its copy in a storage.
 
     Args:
         storage: the storage.
@@ -101,126 +76,91 @@ class Mirror:
 
     def __init__(self, storage: Storage, folder: Path, run_id: str):
         self._storage = storage
-        self._folder = folder
-        self._run = f"runs/{run_id}"
-        self._log = f"logs/{run_id}.txt"
-        self._result = f"{self._run}/{RUN_FILE}"
+        self._run = folder / "runs" / run_id
+        self._log = folder / "logs" / f"{run_id}.txt"
+        self._name = f"runs/{run_id}.tar"
         self._holder = f"logs/{run_id}.holder"
-        self._token: bytes | None = None
-        self._stored: dict[str, Stamp] = {}
+        self._token = b""
 
-    def take(self) -> None:
-        """Claim the run for this object. An earlier try on a node wrongly thought dead stores nothing."""
-        self._token = uuid.uuid4().hex.encode()
-        self._storage.write([(self._holder, self._token)])
+    def take(self, leader: str) -> bool:
+        """Claim the run: an earlier try, on a node wrongly thought dead, then stores nothing more.
 
-    def pull(self) -> None:
-        """Replace the files on this machine by those stored, if any; run.json last, as it marks the end."""
-        names = sorted([*self._storage.names(self._run), *self._storage.names(self._log)], key=_place)
-        if any(name != self._log for name in names):
-            shutil.rmtree(self._folder / self._run, ignore_errors=True)
-        for name in names:
-            if ".." in PurePosixPath(name).parts:
-                raise UserError(f"the storage has a file {name!r}, which would lie outside of its folder")
-            content = self._storage.read(name)
-            path = self._folder / name
-            if content is not None and _is_copied(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-                self._stored[name] = _stamp(path)
+        Args:
+            leader: whoever has the run tried, again if a try is lost.
+
+        Returns:
+            Whether an earlier try was the same leader's.
+        """
+        before = self._storage.read(self._holder) or b""
+        self._token = f"{leader} {uuid.uuid4().hex}".encode()
+        self._storage.write(self._holder, self._token)
+        return before.startswith(leader.encode())
 
     def push(self) -> None:
-        """Store the files that have changed since the last call, and remove those that are gone.
-
-        The run may go on meanwhile, and can be resumed from the storage at any time. Checkpoints are read
-        before the curves and written after them: a resumed run drops rows beyond its checkpoint, but cannot
-        restore missing rows.
+        """Store the run; it may go on meanwhile. Without a run folder, nothing is stored.
 
         Raises:
-            OSError: the storage cannot be written; the next call tries again.
-            TakenOver: another try has claimed the run since `take`; nothing is stored.
+            OSError: the storage cannot be written.
+            TakenOver: another object has claimed the run since `take`; nothing is stored.
         """
-        if self._token is not None and self._storage.read(self._holder) != self._token:
+        if self._token and self._storage.read(self._holder) != self._token:
             raise TakenOver("another try of this run has taken over")
-        stamps: dict[str, Stamp] = {}
-        checkpoints = [sorted(map(self._name, folder.glob("*"))) for folder in self.checkpoints().values()]
-        contents = [file for names in checkpoints for file in self._changed(names, stamps)]
-        others = sorted(self._other_files(), key=_place)
+        if self._run.is_dir():
+            stream = io.BytesIO()
+            write_tar(stream, self._files(), mode="w")
+            self._storage.write(self._name, stream.getvalue())
 
-        def in_order() -> Iterator[tuple[str, bytes]]:
-            for name in others:
-                if name != self._result:
-                    yield from self._changed([name], stamps)
-            yield from contents
-            if self._result in others:
-                yield from self._changed([self._result], stamps)
+    def pull(self, say: Callable[[str], None] = lambda text: None) -> None:
+        """Replace the run on this machine by that in the storage, if any.
 
-        self._storage.write(in_order())
-        self._stored |= stamps
-        self._remove_all_but({*others, *itertools.chain(*checkpoints)})
+        A run that is further on this machine is kept under another name, with a line to `say`.
 
-    def is_ahead(self) -> bool:
-        """Return whether the storage has checkpoints, and this machine has a newer one than all of them."""
-        names = self._storage.names(f"{self._run}/{FOLDER}")
-        stored = [steps for name in names if (steps := steps_of(PurePosixPath(name).parent.name)) is not None]
-        return bool(stored) and max(self.checkpoints(), default=-1) > max(stored)
+        Raises:
+            OSError: a folder cannot be written.
+        """
+        content = self._storage.read(self._name)
+        if content is None:
+            return
+        files = read_tar(io.BytesIO(content))
+        stored = [steps_of(name.split("/")[1]) or 0 for name in files if name.startswith(f"{FOLDER}/")]
+        if stored and max(self.checkpoints(), default=-1) > max(stored):
+            aside = self._run.rename(self._run.with_name(f"{self._run.name}.kept-{time.time_ns()}"))
+            say(f"the storage has an earlier state of a run; the later one is kept in {aside}")
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        self._log.write_bytes(files.pop(LOG, b""))
+        shutil.rmtree(self._run, ignore_errors=True)
+        write_folder(self._run, files)
 
-    def set_aside(self) -> Path:
-        """Rename the run folder on this machine, and return its new path."""
-        folder = self._folder / self._run
-        return folder.rename(folder.with_name(f"{folder.name}.kept-{time.time_ns()}"))
+    def remove(self) -> None:
+        """Remove the run from the storage."""
+        self._storage.remove(self._name)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the storage has the run."""
+        return self._storage.read(self._name) is not None
 
     def checkpoints(self) -> dict[int, Path]:
         """Return the folders of complete checkpoints on this machine by agent steps, in ascending order."""
-        return checkpoint_folders(self._folder / self._run)
+        return checkpoint_folders(self._run)
 
-    def _other_files(self) -> Iterator[str]:
-        """Yield the names of all files except those of checkpoints."""
-        run = self._folder / self._run
-        log = self._folder / self._log
-        checkpoints = run / FOLDER
-        for path in [log, *run.rglob("*")]:
-            if path.is_file() and _is_copied(path) and checkpoints not in path.parents:
-                yield self._name(path)
+    def _files(self) -> dict[str, bytes]:
+        """Return what is stored: not locks, which are for a machine, nor files still being written.
 
-    def _changed(self, names: list[str], stamps: dict[str, Stamp]) -> list[tuple[str, bytes]]:
-        """Return names and contents of files if one of them has changed; [] if none has, or if one has
-        vanished.
-
-        Args:
-            names: names of files that belong together.
-            stamps: the stamps of returned files are added to it.
+        Checkpoints are read before the curves: a resumed run drops rows beyond its checkpoint, but cannot
+        restore missing rows. A checkpoint of which a file vanishes meanwhile is left out.
         """
-        try:
-            now = {name: _stamp(self._folder / name) for name in names}
-            if all(self._stored.get(name) == stamp for name, stamp in now.items()):
-                return []
-            files = [(name, (self._folder / name).read_bytes()) for name in names]
-        except FileNotFoundError:
-            return []
-        stamps |= now
+        files: dict[str, bytes] = {}
+        for folder in reversed(self.checkpoints().values()):  # the newest is kept longest
+            with contextlib.suppress(FileNotFoundError):
+                files |= {
+                    f"{FOLDER}/{folder.name}/{path.name}": path.read_bytes() for path in folder.glob("*")
+                }
+        for path in self._run.rglob("*"):
+            name = path.relative_to(self._run).as_posix()
+            copied = path.name != "lock" and path.suffix != ".new" and not name.startswith(f"{FOLDER}/")
+            if copied and path.is_file():
+                files[name] = path.read_bytes()
+        if self._log.exists():
+            files[LOG] = self._log.read_bytes()
         return files
-
-    def _remove_all_but(self, names: set[str]) -> None:
-        for name in sorted(self._stored.keys() - names):
-            parent = PurePosixPath(name).parent
-            self._storage.remove(name if (self._folder / parent).exists() else str(parent))
-            del self._stored[name]
-
-    def _name(self, path: Path) -> str:
-        return path.relative_to(self._folder).as_posix()
-
-
-def _place(name: str) -> tuple[int, str]:
-    """Return a sort key for copying: meta.json before config.json, checked against it, and run.json last."""
-    return {"meta.json": 0, RUN_FILE: 2}.get(PurePosixPath(name).name, 1), name
-
-
-def _is_copied(path: Path) -> bool:
-    """Return whether a file is copied: not locks, which are for a machine, nor files still being written."""
-    return path.name != "lock" and path.suffix != ".new"
-
-
-def _stamp(path: Path) -> Stamp:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import csv
-import json
+import io
 import os
 import signal
 import subprocess
@@ -20,6 +20,7 @@ from tiny_runs import quiet, saved_steps, tiny
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.runs.archive import read_tar, write_tar
 from ga3c_tf.reproduce.runs.executor import LocalExecutor, order
 from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
@@ -29,21 +30,11 @@ ray = pytest.importorskip("ray")
 pytest.importorskip("fsspec")
 
 from ray.cluster_utils import Cluster  # noqa: E402
+from ray.exceptions import TaskCancelledError  # noqa: E402
 
-from ga3c_tf.reproduce.cluster import (  # noqa: E402
-    cores,
-    ray_executor,
-    ray_task,
-    scheduler,
-)
-from ga3c_tf.reproduce.cluster.ray_executor import (  # noqa: E402
-    RayExecutor,
-    _collect,
-    _ended,
-    jobs_for,
-    summary,
-)
-from ga3c_tf.reproduce.cluster.storage import Mirror, Storage, TakenOver  # noqa: E402
+from ga3c_tf.reproduce.cluster import cores, ray_executor, ray_task, scheduler  # noqa: E402
+from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor, jobs_for, summary  # noqa: E402
+from ga3c_tf.reproduce.cluster.storage import Storage, StoredRun, TakenOver  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)  # Ray and whole runs, on a machine that may be slow
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,6 +61,21 @@ def processes_of(spec):
             if f"/runs/{spec.id}" in (folder / "cmdline").read_bytes().decode(errors="replace"):
                 processes.append(int(folder.name))
     return processes
+
+
+def scratch_of(spec):
+    """The run folder in which a task on this machine works; None before it has begun."""
+    words = []
+    for training in processes_of(spec):
+        words += Path(f"/proc/{training}/cmdline").read_bytes().decode().split("\0")
+    return next((Path(word) for word in words if word.endswith(spec.id)), None)
+
+
+def stored_steps(storage, spec):
+    """The agent steps of the newest stored checkpoint."""
+    file = storage / "runs" / f"{spec.id}.tar"
+    names = read_tar(file.open("rb")) if file.exists() else {}
+    return max((int(name.split("/")[1]) for name in names if name.startswith("checkpoints/")), default=0)
 
 
 def check_curves(run):
@@ -107,27 +113,22 @@ def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tm
     said = []
     saved = {}
     specs = [lasting(seed, 15) for seed in (1, 2)]
-    runs = tmp_path / "out" / "runs"
     storage = tmp_path / "storage"
 
-    def say(text):
-        said.append(text)
-        print(text)
-
     def kill():
-        wait_for(lambda: all(saved_steps(storage / "runs" / spec.id) > 0 for spec in specs))
-        saved.update({spec: saved_steps(storage / "runs" / spec.id) for spec in specs})
+        wait_for(lambda: all(stored_steps(storage, spec) > 0 for spec in specs))
+        saved.update({spec: stored_steps(storage, spec) for spec in specs})
         cluster.remove_node(doomed, allow_graceful=False)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    done = execute(cluster, specs, runs, say, str(storage))
+    done = execute(cluster, specs, tmp_path / "out" / "runs", said.append, str(storage))
     killer.join()
-    assert [run.status_text for run in done] == [FINISHED, FINISHED]
-    [lost] = [run for run in done if any("tried again" in text and run.spec.id in text for text in said)]
+    assert [run.status_text for run in done] == [FINISHED, FINISHED], said
+    [begun] = [text for text in said if "tried again" in text]
+    [lost] = [run for run in done if run.spec.id in begun]
     [other] = [run for run in done if run is not lost]
     assert len(lost.sessions) == 2 and "resume" in lost.sessions[1]["command"] and len(other.sessions) == 1
-    [begun] = [text for text in said if lost.spec.id in text and "from agent step" in text]
     assert int(begun.split("from agent step ")[1].split()[0]) >= saved[lost.spec] > 0
     for run in done:
         check_curves(run)
@@ -135,19 +136,14 @@ def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tm
         assert "1 core of" in run.hardware
     # For a command of its own; Ray has it from this process.
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
-    local = LocalExecutor(quiet).execute([tiny(1, "helpers:Paced-v0")], tmp_path / "local" / "runs", False)
+    [local] = LocalExecutor(quiet).execute([tiny(1, "helpers:Paced-v0")], tmp_path / "local" / "runs", False)
     shapes = [
-        [
-            (record.table, record.game, record.method, record.metric, record.unit, record.status)
-            for record in records
-        ]
-        for records in (FIGURES["tps"].records([lost]), FIGURES["tps"].records(local))
+        [(record.table, record.game, record.method, record.metric, record.status) for record in records]
+        for records in (FIGURES["tps"].records([lost]), FIGURES["tps"].records([local]))
     ]
     assert shapes[0] == shapes[1]
-    left = {path.name for path in (tmp_path / "out" / "runs" / lost.spec.id).iterdir()}
-    assert left >= {path.name for path in local[0].path.iterdir()} - {"lock", "events.out.tfevents"} - {
-        path.name for path in local[0].path.glob("events.out*")
-    }
+    for path in local.path.iterdir():
+        assert (lost.path / path.name).exists() or path.name == "lock" or "events.out" in path.name
     assert (tmp_path / "out" / "logs" / f"{lost.spec.id}.txt").read_text().count("Paced-v0 in") == 2
 
 
@@ -157,22 +153,20 @@ def test_a_run_whose_worker_is_killed_is_tried_again_and_its_scratch_folder_remo
     spec = lasting(5, 12)
     said = []
     scratch = []
-    folder = tmp_path / "runs" / spec.id
 
     def kill():
-        wait_for(lambda: saved_steps(folder) > 0)
+        wait_for(lambda: stored_steps(tmp_path, spec) > 0)
+        scratch.append(scratch_of(spec).parents[1])
         training = min(processes_of(spec))
-        words = Path(f"/proc/{training}/cmdline").read_bytes().decode().split("\0")
-        scratch.extend(Path(word).parents[1] for word in words if word.endswith(spec.id))
         os.kill(int(Path(f"/proc/{training}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
     [run] = execute(cluster, [spec], tmp_path / "runs", said.append)
     killer.join()
-    assert run.finished and len(run.sessions) == 2 and any("WorkerCrashedError" in text for text in said)
+    assert run.finished and len(run.sessions) == 2 and any("tried again" in text for text in said)
     check_curves(run)
-    assert scratch and not scratch[0].exists()
+    assert not scratch[0].exists() and not list(tmp_path.glob("runs/*.tar"))
 
 
 @pytest.mark.slow
@@ -188,9 +182,8 @@ def test_a_run_that_fails_for_its_own_reason_is_recorded_and_not_repeated(cluste
     before = {path: path.stat().st_mtime_ns for path in done[1].path.rglob("*")}
     assert execute(cluster, [good], tmp_path / "runs")[0].finished  # finished: left alone
     assert before == {path: path.stat().st_mtime_ns for path in done[1].path.rglob("*")}
-    execute(cluster, [good], tmp_path / "runs", force=True)
-    assert before.keys() != set(done[1].path.rglob("*")) and RecordedRun.of(good, tmp_path / "runs").finished
-    assert len(RecordedRun.of(good, tmp_path / "runs").sessions) == 1
+    [again] = execute(cluster, [good], tmp_path / "runs", force=True)
+    assert before.keys() != set(done[1].path.rglob("*")) and again.finished and len(again.sessions) == 1
 
 
 def test_what_the_cluster_can_never_meet_is_refused_at_once(cluster, tmp_path):
@@ -226,20 +219,24 @@ def interrupt(process, number=signal.SIGINT):
     return said
 
 
+def begun(spec):
+    """Whether a task on this machine has made agent steps of the run."""
+    folder = scratch_of(spec)
+    rows = read_rows(folder / "metrics.csv", METRIC_COLUMNS) if folder else []
+    return any(int(row["agent_steps"]) for row in rows)
+
+
 @pytest.mark.slow
 def test_a_signal_has_every_run_saved_and_ended(cluster, tmp_path):
     spec = tiny(3, steps=10**9)
     storage = tmp_path / "storage"
     process = start(cluster, tmp_path / "out" / "runs", spec, storage=storage)
-    stored = storage / "runs" / spec.id
-    wait_for(
-        lambda: any(int(row["agent_steps"]) for row in read_rows(stored / "metrics.csv", METRIC_COLUMNS))
-    )
-    assert saved_steps(stored) == 0
+    wait_for(lambda: begun(spec))
+    assert stored_steps(storage, spec) == 0
     assert "saves a checkpoint" in interrupt(process, signal.SIGTERM)
     assert not processes_of(spec)
     run = RecordedRun.of(spec, tmp_path / "out" / "runs")
-    assert saved_steps(run.path) == saved_steps(stored) > 0
+    assert saved_steps(run.path) == stored_steps(storage, spec) > 0
     assert run.status_text == "not finished"
 
 
@@ -248,7 +245,7 @@ def test_a_second_signal_ends_the_command_at_once(cluster, tmp_path):
     """About 15 s."""
     spec = tiny(6, steps=10**9)
     process = start(cluster, tmp_path / "runs", spec)
-    wait_for(lambda: (tmp_path / "runs" / spec.id / "metrics.csv").exists())
+    wait_for(lambda: begun(spec))
     process.send_signal(signal.SIGINT)
     while "saves a checkpoint" not in process.stdout.readline():
         assert process.poll() is None
@@ -261,9 +258,8 @@ def test_a_second_signal_ends_the_command_at_once(cluster, tmp_path):
 @pytest.mark.slow
 def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
     spec = lasting(4, 15)
-    folder = tmp_path / "runs" / spec.id
     process = start(cluster, tmp_path / "runs", spec, detach=True)
-    wait_for(lambda: (folder / "metrics.csv").exists())
+    wait_for(lambda: begun(spec))
     assert "the runs go on" in interrupt(process)
     assert processes_of(spec)
     said = start(cluster, tmp_path / "runs", spec).communicate(timeout=120)[0]
@@ -276,61 +272,16 @@ def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
 # who leads the runs
 
 
-def lead(tmp_path, tries, force=False):
-    """What becomes of a run whose tries end so, each a (status, reason, saved steps); which began afresh."""
-    leader = scheduler.Scheduler(str(tmp_path))
-    left = list(tries)
-    afresh = []
-    job = ray_task.Job(tiny(1), 1, 0)
+class Endless(scheduler.Scheduler):
+    """Has tries that last until they are cancelled, or raise `error`."""
 
-    async def one_try(job, fresh):
-        afresh.append(fresh)
-        status, reason, saved = left.pop(0)
-        await leader.report(job.spec.id, ray_task.Progress(saved))
-        return status, reason
+    error = None
 
-    async def whole():
-        leader._states[job.spec.id] = scheduler.State(scheduler.WAITING, ray_task.Progress())
-        leader._tasks[job.spec.id] = asyncio.current_task()
-        leader._wanted_by[job.spec.id] = {"a command"}
-        leader._try = one_try
-        await leader._lead(job, force)
-        return await leader.news(0, "a command")
-
-    news = asyncio.run(whole())
-    assert not leader._tasks
-    return news.states[job.spec.id].status, news.lines, len(left), afresh
-
-
-def test_tries_without_progress_come_to_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(scheduler, "RETRY_SECONDS", 0)
-    lost = (INTERRUPTED, "WorkerCrashedError: it died", 0)
-    status, lines, left, _ = lead(tmp_path, [lost] * 9)
-    assert (status, left) == (INTERRUPTED, 6) and "it died; tried again" in lines[0]
-    run = RecordedRun.of(tiny(1), tmp_path / "runs")
-    assert run.status_text.startswith(
-        "interrupted: 3 tries in a row were lost without a new checkpoint; the last one: Worker"
-    )
-    again = [(INTERRUPTED, "NodeDiedError", saved) for saved in (0, 0, 50, 50, 60, 70)]
-    assert lead(tmp_path, [*again, (FINISHED, "", 80), lost])[:3:2] == (FINISHED, 1)
-    assert lead(tmp_path, [(FAILED, "the training diverged", 5), lost])[:3:2] == (FAILED, 1)
-
-
-def test_a_repeated_run_begins_afresh_until_it_has_a_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr(scheduler, "RETRY_SECONDS", 0)
-    tries = [(INTERRUPTED, "NodeDiedError", saved) for saved in (-1, -1, 50)]
-    *_, afresh = lead(tmp_path, [*tries, (FINISHED, "", 80)], force=True)
-    assert afresh == [True, True, True, False]
-
-
-class Cancelled(scheduler.Scheduler):
-    """Tries that last until they are cancelled."""
-
-    async def _try(self, job, fresh):
-        cancelled = self._tries[job.spec.id] = asyncio.Event()
-        await cancelled.wait()
-        del self._tries[job.spec.id]
-        return scheduler.CANCELLED, ""
+    def _try(self, *order):
+        tried = asyncio.get_running_loop().create_future()
+        if self.error:
+            tried.set_exception(self.error)
+        return tried
 
 
 def statuses(leader):
@@ -339,18 +290,18 @@ def statuses(leader):
 
 def test_a_command_that_ends_stops_only_what_no_other_wants(tmp_path, monkeypatch):
     """By Ctrl-C, which it says, or by kill -9, after which it is silent."""
-    monkeypatch.setattr(scheduler.ray, "cancel", lambda event: event.set())
+    monkeypatch.setattr(scheduler.ray, "cancel", lambda tried: tried.set_exception(TaskCancelledError()))
     monkeypatch.setattr(scheduler, "SILENT_SECONDS", 1.5)
     own, shared, others = (ray_task.Job(tiny(seed), 1, 0) for seed in (1, 2, 3))
 
     async def whole():
-        leader = Cancelled(str(tmp_path))
-        await leader.add([own, shared], False, b"", "one", detached=False)
-        await leader.add([shared, others], False, b"", "other", detached=False)
+        leader = Endless(str(tmp_path))
+        await leader.add([own, shared], False, "one", detached=False)
+        await leader.add([shared, others], False, "other", detached=False)
         await asyncio.sleep(0)
         await leader.stop("one")
         assert statuses(leader) == [scheduler.STOPPED, scheduler.WAITING, scheduler.WAITING]
-        await leader.add([own], False, b"", "third", detached=True)
+        await leader.add([own], False, "third", detached=True)
         for _ in range(15):
             await asyncio.sleep(0.2)
             await leader.news(0, "other")
@@ -359,33 +310,56 @@ def test_a_command_that_ends_stops_only_what_no_other_wants(tmp_path, monkeypatc
         assert statuses(leader) == [scheduler.WAITING, scheduler.STOPPED, scheduler.STOPPED]
         leader._watch.cancel()
         await leader.stop("third")
-        assert not leader._tasks and not leader._wanted_by
+        assert not leader._leads and not leader._wanted_by
 
     asyncio.run(whole())
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError("no room\nand more"), f"{INTERRUPTED}: OSError: no room"),
+        (TakenOver("another try"), f"{scheduler.STOPPED}: TakenOver: another try"),
+    ],
+)
+def test_a_run_whose_last_try_is_lost_says_why(tmp_path, error, line):
+    async def whole():
+        leader = Endless(str(tmp_path))
+        leader.error = error
+        await leader.add([ray_task.Job(tiny(1), 1, 0)], False, "a command", detached=False)
+        await asyncio.gather(*leader._leads.values())
+        leader._watch.cancel()
+        return await leader.news(0, "a command")
+
+    assert asyncio.run(whole())[0] == [f"{tiny(1).id}: {line}"]
+
+
+def test_news_that_comes_after_the_end_changes_nothing(tmp_path):
+    """A try that ends at once may be over before its beginning is told."""
+    leader = scheduler.Scheduler(str(tmp_path))
+    asyncio.run(leader.report(tiny(1).id, ray_task.Progress()))
+    assert not leader._states
 
 
 def test_the_summary_counts_and_tells_how_far_each_is():
     states = {
         "a": scheduler.State(FINISHED, ray_task.Progress()),
-        "b": scheduler.State(scheduler.RUNNING, ray_task.Progress(100, 1200, 0.34, -12.25)),
+        "b": scheduler.State(scheduler.RUNNING, ray_task.Progress(1200, 0.34, -12.25)),
         "c": scheduler.State(scheduler.RUNNING, ray_task.Progress()),
     }
-    assert (
-        summary(states)
-        == "1 finished, 2 running; b: 34%, 1200 agent steps, score -12.25; c: 0%, 0 agent steps"
-    )
+    running = "b: 34%, 1200 agent steps, score -12.25; c: 0%, 0 agent steps"
+    assert summary(states) == f"1 finished, 2 running; {running}"
 
 
 def test_runs_begin_in_the_order_of_a_command_without_ray(tmp_path, monkeypatch):
     specs = FIGURES["tps"].all_specs("quick")
-    began = []
+    jobs = []
     monkeypatch.setattr(ray_executor, "_nodes", lambda: [{"CPU": 64.0}])
+    monkeypatch.setattr(ray_executor, "_check_shared", lambda *storage: None)
     monkeypatch.setattr(RayExecutor, "_cluster", lambda self: contextlib.nullcontext())
-    monkeypatch.setattr(
-        RayExecutor, "_lead", lambda self, jobs, *given: began.extend(job.spec for job in jobs)
-    )
+    monkeypatch.setattr(RayExecutor, "_lead", lambda self, planned, *given: jobs.extend(planned))
     RayExecutor("auto", None, None, None, False, print).execute(specs, tmp_path / "runs", False)
-    assert began == sorted(specs, key=order) != specs
+    assert [job.spec for job in jobs] == sorted(specs, key=order) != specs
 
 
 def test_resources_follow_the_agents_and_the_nodes():
@@ -396,29 +370,13 @@ def test_resources_follow_the_agents_and_the_nodes():
     assert [job[1:] for job in jobs_for(wanted[:1], 3, 0.25, nodes)] == [(3, 0.25)]
     a3c = run_spec("cartpole", 1, "a3c", steps=300, num_agents=16)
     assert [job[1:] for job in jobs_for([a3c], None, None, nodes)] == [(2, 0)]
-    with pytest.raises(
-        UserError, match=r"asks for 8 CPUs and 1 GPUs of one node; the largest has 6 CPUs and 1 GPUs"
-    ):
+    with pytest.raises(UserError, match=r"asks for 8 CPUs and 1 GPUs .* the largest has 6 CPUs and 1 GPUs"):
         jobs_for(wanted[:1], 8, 1, nodes)
+    with pytest.raises(UserError, match=r"--gpus-per-run is 1\.5; it must be a share of one GPU"):
+        jobs_for(wanted[:1], 1, 1.5, nodes)
 
 
 # storage
-
-
-class Watched(Storage):
-    """Calls `after` with the name of each file that was written."""
-
-    def __init__(self, url, after):
-        super().__init__(url)
-        self._after = after
-
-    def write(self, files):
-        def told():
-            for name, content in files:
-                yield name, content
-                self._after(name)
-
-        super().write(told())
 
 
 class LiveRun:
@@ -447,58 +405,101 @@ class LiveRun:
             old.rmdir()
 
 
-def check_resumable(storage, least):
+def check_resumable(url, least):
     """The newest whole checkpoint that is stored is at least `least`, and no row before it is missing."""
-    files = storage.names("runs/x/checkpoints")
-    steps = {int(name.split("/")[3]) for name in files}
-    whole = [
-        step
-        for step in steps
-        if all(
-            storage.read(f"runs/x/checkpoints/{step:012d}/{name}") == f"{name} {step}".encode()
-            for name in ("checkpoint.data", "checkpoint.index", "score.json")
-        )
-    ]
-    rows = [int(row) for row in storage.read("runs/x/metrics.csv").split()]
-    assert max(whole) >= least and max(whole) <= rows[-1] and rows == list(range(1, len(rows) + 1))
+    files = read_tar(io.BytesIO(Storage(url).read("runs/x.tar")))
+    steps = {int(name.split("/")[1]) for name in files if name.startswith("checkpoints/")}
+    for step in steps:
+        for name in ("checkpoint.data", "checkpoint.index", "score.json"):
+            assert files[f"checkpoints/{step:012d}/{name}"] == f"{name} {step}".encode()
+    rows = [int(row) for row in files["metrics.csv"].split()]
+    assert least <= max(steps) <= rows[-1] and rows == list(range(1, len(rows) + 1))
+    assert not [name for name in files if "lock" in name or ".new" in name]
 
 
-@pytest.mark.parametrize("kind", ["folder", "memory"])
-def test_a_live_run_is_stored_so_that_it_can_be_resumed(tmp_path, kind):
-    url = str(tmp_path / "storage") if kind == "folder" else f"memory://{tmp_path.name}"
+@pytest.fixture(params=["folder", "memory"])
+def url(request, tmp_path):
+    return str(tmp_path / "storage") if request.param == "folder" else f"memory://{tmp_path.name}"
+
+
+def test_a_live_run_is_stored_so_that_it_can_be_resumed(tmp_path, monkeypatch, url):
+    """It saves after every second file that is read, so that checkpoints vanish in the middle."""
     run = LiveRun(tmp_path / "here")
-    # It saves after every file.
-    mirror = Mirror(Watched(url, lambda name: run.save()), tmp_path / "here", "x")
+    stored = StoredRun(Storage(url), tmp_path / "here", "x")
+    run.save()
+    stored.push()
+    check_resumable(url, 1)
+    read = Path.read_bytes
+    count = []
+
+    def saving(path):
+        content = read(path)
+        count.append(path)
+        if len(count) % 2 == 0:
+            run.save()
+        return content
+
     for _ in range(4):
         run.save()
         before = run.steps
-        mirror.push()
-        check_resumable(Storage(url), before)
-    names = Storage(url).names("")
-    assert not [name for name in names if "lock" in name or ".new" in name]
-    mirror.push()
-    stored = {int(name.split("/")[3]) for name in Storage(url).names("runs/x/checkpoints")}
-    assert max(stored) <= run.steps and len(stored) <= 3
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", saving)
+            stored.push()
+        check_resumable(url, before)
+
+
+def test_a_node_that_dies_while_it_stores_leaves_what_was_there(tmp_path, monkeypatch, url):
+    run = LiveRun(tmp_path / "here")
+    storage = Storage(url)
+    stored = StoredRun(storage, tmp_path / "here", "x")
+    run.save()
+    stored.push()
+    before = storage.read("runs/x.tar")
+    run.save()
+
+    def dies(*paths, **options):
+        raise OSError("the node died")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="the node died"):
+        patch.setattr(storage._files, "mv", dies)
+        stored.push()
+    assert storage.read("runs/x.tar") == before
+    stored.push()
+    check_resumable(url, 2)
+
+
+def test_what_is_pulled_is_what_was_pushed(tmp_path, url):
+    run = LiveRun(tmp_path / "here")
+    run.save()
+    StoredRun(Storage(url), tmp_path / "here", "x").push()
+    (tmp_path / "there" / "runs" / "x").mkdir(parents=True)
+    (tmp_path / "there" / "runs" / "x" / "old").write_text("of an earlier run")
+    there = StoredRun(Storage(url), tmp_path / "there", "x")
+    there.pull()
+    contents = [
+        {path.relative_to(folder): path.read_text() for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "here", tmp_path / "there")
+    ]
+    left = {Path("runs/x/lock"), Path("runs/x/metrics.csv.new")}
+    assert contents[1] == {path: text for path, text in contents[0].items() if path not in left}
+    there.remove()
+    assert not there.is_stored
 
 
 def test_a_run_that_has_come_further_here_than_in_the_storage_is_told(tmp_path):
     run = LiveRun(tmp_path / "here")
-    mirror = Mirror(Storage(str(tmp_path / "storage")), tmp_path / "here", "x")
-    run.save()
-    assert not mirror.is_ahead()  # there is no copy, so nothing can be lost
-    mirror.push()
-    assert not mirror.is_ahead()
-    run.save()
-    assert mirror.is_ahead()
+    stored = StoredRun(Storage(str(tmp_path / "storage")), tmp_path / "here", "x")
     said = []
-    _collect([mirror], said.append)
+    run.save()
+    stored.push()
+    stored.pull(said.append)
+    run.save()
+    assert not said
+    stored.pull(said.append)
     [kept] = (tmp_path / "here" / "runs").glob("x.kept-*")
-    assert (
-        str(kept) in said[0]
-        and sorted(path.name for path in (kept / "checkpoints").iterdir())[-1] == f"{2:012d}"
-    )
+    assert str(kept) in said[0] and (kept / "checkpoints" / f"{2:012d}").exists()
     assert [path.name for path in run.folder.glob("checkpoints/*")] == [f"{1:012d}"]
-    _collect([mirror], said.append)
+    stored.pull(said.append)
     assert len(said) == 1
 
 
@@ -506,107 +507,43 @@ def test_a_checkpoint_that_was_about_to_be_replaced_is_stored(tmp_path):
     """A kill between two renames leaves it under another name, which is the only checkpoint of this run."""
     run = LiveRun(tmp_path / "here")
     storage = Storage(str(tmp_path / "storage"))
-    mirror = Mirror(storage, tmp_path / "here", "x")
     run.save()
-    mirror.push()
     checkpoint = run.folder / "checkpoints" / f"{1:012d}"
     checkpoint.rename(checkpoint.with_name(f"replaced-{checkpoint.name}"))
-    mirror.push()
-    assert storage.names("runs/x/checkpoints") and not mirror.is_ahead()
-    elsewhere = Mirror(storage, tmp_path / "elsewhere", "x")
+    StoredRun(storage, tmp_path / "here", "x").push()
+    elsewhere = StoredRun(storage, tmp_path / "elsewhere", "x")
     elsewhere.pull()
     assert list(elsewhere.checkpoints()) == [1]
-    run.save()
-    assert mirror.is_ahead()
-
-
-@pytest.mark.parametrize("kind", ["folder", "memory"])
-def test_a_node_that_dies_while_it_stores_leaves_what_was_there(tmp_path, kind):
-    for ends_after in range(1, 9):
-        here = tmp_path / f"{ends_after}"
-        url = str(here / "storage") if kind == "folder" else f"memory://{tmp_path.name}{ends_after}"
-        run = LiveRun(here / "here")
-        written = []
-
-        def die(name, written=written, ends_after=ends_after):
-            written.append(name)
-            if len(written) == ends_after:
-                raise OSError("the node died")
-
-        run.save()
-        mirror = Mirror(Storage(url), here / "here", "x")
-        mirror.push()
-        mirror._storage = Watched(url, die)
-        run.save()
-        (run.folder / "config.json").write_text("other settings")
-        with contextlib.suppress(OSError):
-            mirror.push()
-        check_resumable(Storage(url), 1)
-        if kind == "memory" and len(written) == ends_after:
-            assert Storage(url).read("runs/x/config.json") == b"config.json"  # nothing of the second is seen
-        mirror._storage = Storage(url)
-        mirror.push()
-        check_resumable(Storage(url), 2)
-
-
-def test_what_is_pulled_is_what_was_pushed_and_only_changes_are_pushed(tmp_path):
-    url = f"memory://{tmp_path.name}"
-    run = LiveRun(tmp_path / "here")
-    written = []
-    run.save()
-    (run.folder / "run.json").write_text("{}")
-    mirror = Mirror(Watched(url, written.append), tmp_path / "here", "x")
-    mirror.push()
-    assert written[-1] == "runs/x/run.json"
-    assert written.index("runs/x/meta.json") < written.index("runs/x/config.json")
-    written.clear()
-    mirror.push()
-    assert written == []
-    (tmp_path / "there" / "runs" / "x").mkdir(parents=True)
-    (tmp_path / "there" / "runs" / "x" / "old").write_text("of an earlier run")
-    there = Mirror(Watched(url, written.append), tmp_path / "there", "x")
-    there.pull()
-    files = {path.relative_to(tmp_path / "here") for path in (tmp_path / "here").rglob("*") if path.is_file()}
-    pulled = {
-        path.relative_to(tmp_path / "there"): path.read_text() for path in (tmp_path / "there").rglob("*.*")
-    }
-    assert pulled.keys() == {path for path in files if path.name not in ("lock", "metrics.csv.new")}
-    assert all(text == (tmp_path / "here" / path).read_text() for path, text in pulled.items())
-    there.push()
-    assert written == []
-    (tmp_path / "there" / "runs" / "x" / "run.json").unlink()
-    there.push()
-    assert Storage(url).read("runs/x/run.json") is None
 
 
 def test_a_try_that_was_only_thought_dead_stores_nothing_more(tmp_path):
-    first = LiveRun(tmp_path / "first")
-    second = tmp_path / "second"
-    mirrors = [
-        Mirror(Storage(str(tmp_path / "storage")), folder, "x") for folder in (tmp_path / "first", second)
-    ]
-    mirrors[0].take()
-    first.save()
-    mirrors[0].push()
-    mirrors[1].take()
-    mirrors[1].pull()
-    first.save()
+    run = LiveRun(tmp_path / "first")
+    storage = Storage(str(tmp_path / "storage"))
+    first, second = (StoredRun(storage, tmp_path / name, "x") for name in ("first", "second"))
+    assert not first.take("a leader")
+    run.save()
+    first.push()
+    assert second.take("a leader")
+    second.pull()
+    run.save()
     with pytest.raises(TakenOver):
-        mirrors[0].push()
-    check_resumable(Storage(str(tmp_path / "storage")), 1)
-    assert Storage(str(tmp_path / "storage")).read("runs/x/metrics.csv") == b"1\n"
-    mirrors[1].push()
+        first.push()
+    check_resumable(str(tmp_path / "storage"), 1)
+    second.push()
+    assert not first.take("another leader")
 
 
-def test_a_try_that_is_taken_over_ends():
+def test_a_try_that_is_taken_over_ends(monkeypatch):
     def push():
         raise TakenOver("by another")
 
-    taken = SimpleNamespace(checkpoints=list, push=push)
+    monkeypatch.setattr(ray_task, "POLL_SECONDS", 0.1)
+    checkpoints = iter(range(10**6))
+    taken = SimpleNamespace(checkpoints=lambda: next(checkpoints), push=push)
     # As `attempt` does.
     start, handler = time.monotonic(), signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(TakenOver), ray_task._stored(taken, quiet, quiet):
+        with pytest.raises(TakenOver), ray_task._stored(taken, lambda: None, quiet):
             while time.monotonic() < start + 30:
                 time.sleep(0.1)
     finally:
@@ -615,22 +552,13 @@ def test_a_try_that_is_taken_over_ends():
 
 
 def test_what_a_storage_names_outside_of_its_folder_is_not_written(tmp_path):
+    stream = io.BytesIO()
+    write_tar(stream, {"meta.json": b"1", "../../../evil": b"1"}, mode="w")
     storage = Storage(f"memory://{tmp_path.name}outside")
-    storage.write([("runs/a/meta.json", b"1")])
-    storage.names = lambda prefix: ["runs/a/meta.json", "runs/a/../../../evil"] if prefix == "runs/a" else []
-    storage.read = lambda name: b"1"
+    storage.write("runs/a.tar", stream.getvalue())
     with pytest.raises(UserError, match="outside of its folder"):
-        Mirror(storage, tmp_path / "deep" / "out", "a").pull()
-    assert not (tmp_path / "evil").exists()
-
-
-def test_news_that_comes_after_the_end_changes_nothing(tmp_path):
-    """A try that ends at once may be over before its beginning is told."""
-    leader = scheduler.Scheduler(str(tmp_path))
-    name = tiny(1).id
-    leader._states[name] = scheduler.State(FAILED, ray_task.Progress())
-    asyncio.run(leader.started(name))
-    assert leader._states[name].status == FAILED
+        StoredRun(storage, tmp_path / "deep" / "out", "a").pull()
+    assert not list(tmp_path.rglob("evil"))
 
 
 def test_an_unknown_kind_of_storage_is_refused():
@@ -638,33 +566,13 @@ def test_an_unknown_kind_of_storage_is_refused():
         Storage("nowhere://x")
 
 
-def test_a_run_of_the_storage_has_ended_if_it_is_finished_or_diverged(tmp_path):
-    storage = Storage(str(tmp_path))
-    spec = tiny(1)
-    outcomes = ({"status": "finished", "ended": "steps"}, {"status": "failed", "ended": "diverged"})
-    others = ({"status": "failed", "ended": ""}, {"status": "interrupted", "ended": "interrupted"})
-    assert not _ended(storage, spec)
-    for result in (*outcomes, *others):
-        storage.write([(f"runs/{spec.id}/run.json", json.dumps(result).encode())])
-        assert _ended(storage, spec) == (result in outcomes)
-
-
-def test_a_damaged_result_in_the_storage_is_named(tmp_path):
-    storage = Storage(str(tmp_path))
-    spec = tiny(1)
-    storage.write([(f"runs/{spec.id}/run.json", b"{")])
-    with pytest.raises(UserError, match=f"runs/{spec.id}/run.json in the storage is damaged"):
-        _ended(storage, spec)
-
-
 # cores
 
 
 HOLD = """
 import os, sys, time
-from pathlib import Path
 from ga3c_tf.reproduce.cluster import cores
-cores.FOLDER, cores.WAIT_SECONDS = Path(sys.argv[1]), float(sys.argv[2])
+cores.NAME, cores.WAIT_SECONDS = "\\0" + sys.argv[1] + "-{}", float(sys.argv[2])
 before = os.sched_getaffinity(0)
 with cores.pinned(1, lambda text: print(text, end=": ")):
     print(*os.sched_getaffinity(0), flush=True)
@@ -673,8 +581,8 @@ assert os.sched_getaffinity(0) == before
 """
 
 
-def hold(folder, seconds=0.0):
-    words = [sys.executable, "-c", HOLD, str(folder), str(seconds)]
+def hold(name, seconds=0.0):
+    words = [sys.executable, "-c", HOLD, name, str(seconds)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     process = subprocess.Popen(words, **pipes)
     return process, process.stdout.readline().strip()
@@ -682,46 +590,26 @@ def hold(folder, seconds=0.0):
 
 def test_cores_are_for_one_run_alone_and_free_when_it_is_killed(tmp_path):
     count = len(os.sched_getaffinity(0))
-    holders = [hold(tmp_path / "cores") for _ in range(count)]
+    holders = [hold(tmp_path.name) for _ in range(count)]
     assert sorted(int(core) for _, core in holders) == sorted(os.sched_getaffinity(0))
-    beyond, said = hold(tmp_path / "cores")
+    beyond, said = hold(tmp_path.name)
     assert said.startswith(f"fewer than 1 of {count} cores are free of other runs; not pinned to any")
     first, core = holders.pop(0)
     first.kill()
     first.wait()
-    after, again = hold(tmp_path / "cores", 5.0)
+    after, again = hold(tmp_path.name, 5.0)
     assert again == core
     for process in (beyond, after, *(holder for holder, _ in holders)):
         process.communicate("\n")
         assert process.returncode == 0
 
 
-@pytest.mark.parametrize("kind", ["link", "open to all", "another's", "file"])
-def test_locks_are_not_taken_in_a_folder_that_others_can_write_to(tmp_path, monkeypatch, kind):
-    """Anybody can make the folder before us: its name in /tmp is known."""
-    folder = tmp_path / "cores"
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    if kind == "link":
-        folder.symlink_to(elsewhere)
-    elif kind == "file":
-        folder.write_text("mine")
-    else:
-        folder.mkdir(mode=0o700)
-    if kind == "open to all":
-        folder.chmod(0o777)
-    if kind == "another's":
-        if os.getuid():
-            pytest.skip("only root can give a folder away")
-        os.chown(folder, 12345, -1)
-    monkeypatch.setattr(cores, "FOLDER", folder)
-    said = []
-    before = os.sched_getaffinity(0)
-    with cores.pinned(1, said.append):
-        assert os.sched_getaffinity(0) == before
-    [line] = said
-    assert "not pinned to any" in line and str(folder) in line
-    assert not list(elsewhere.iterdir()) and (kind in ("link", "file") or not list(folder.iterdir()))
+def test_two_at_once_never_reserve_half_of_the_cores_each(monkeypatch, tmp_path):
+    monkeypatch.setattr(cores, "NAME", f"\0{tmp_path.name}-{{}}")
+    with contextlib.ExitStack() as one, contextlib.ExitStack() as other:
+        assert cores._reserve(2, [0, 1, 2], one) == [0, 1]
+        assert cores._reserve(2, [0, 1, 2], other) == []
+        assert cores._reserve(1, [0, 1, 2], other) == [2]
 
 
 # the command
