@@ -32,14 +32,9 @@ ELSEWHERE = re.compile(r"\[([^]]+)\]\((?:\.\./)+(?:docs/|HISTORY)[^)]*\)| \(D\d+
 
 
 def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
-    """Write the pages of the folder and the generated part of the README beside the folder.
+    """Write the pages of the folder and the generated part of the README beside it; return its README.md.
 
-    Args:
-        folder: the results folder.
-        say: called with one line before waiting for another command.
-
-    Returns:
-        The path of the folder's README.md.
+    `say` is called with one line before waiting for another command.
 
     Raises:
         UserError: records or run folders are missing or damaged, or a page cannot be written.

@@ -32,7 +32,7 @@ HEADER = (
 
 
 class Score(NamedTuple):
-    """The mean score of an evaluation, with its 95 % interval over episodes: not-a-number for one episode."""
+    """The mean score of an evaluation and its 95 % interval over episodes: not-a-number for one episode."""
 
     episodes: int
     mean: float
@@ -86,9 +86,7 @@ class Published(NamedTuple):
 
 
 def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[str]:
-    """Return the lines of the table; [] if no weights have a score.
-
-    It shows the evaluation with most episodes, which is that of score.json unless `AGAIN` has one with more.
+    """Return the lines of the table of the evaluations with most episodes; [] if no weights have a score.
 
     Args:
         folder: the results folder, with weights/.
