@@ -1,4 +1,4 @@
-"""Estimates of differences, beside SciPy's own tests and beside what can be counted by hand."""
+"""Estimates: effects and intervals, what is read off a learning curve, and leaving the random policy."""
 
 import itertools
 import math
@@ -13,6 +13,13 @@ from ga3c_tf.reproduce.measures.aggregates import (
     probability_of_improvement,
     stratified_interquartile_mean,
 )
+from ga3c_tf.reproduce.measures.curves import (
+    first_reaching,
+    mean_score,
+    score_at_end,
+    score_at_start,
+    score_by,
+)
 from ga3c_tf.reproduce.measures.estimates import (
     Effect,
     equality,
@@ -22,6 +29,12 @@ from ga3c_tf.reproduce.measures.estimates import (
     pooled,
     signed_rank,
     welch,
+)
+from ga3c_tf.reproduce.measures.random_policy import (
+    RANDOM_POLICY,
+    RandomPolicy,
+    has_left_random,
+    random_policy_of,
 )
 
 RNG = np.random.default_rng(0)
@@ -126,3 +139,94 @@ def test_the_probability_of_improvement_counts_pairs_of_runs():
     assert probability_of_improvement([[2, 2], [1, 1]], [[1, 1], [1, 1]]).effect == 0.75  # ties count half
     whole = probability_of_improvement([[3, 4, 5]], [[1, 2, 0]])
     assert (whole.effect, whole.low, whole.high, whole.n) == (1.0, 1.0, 1.0, 3)
+
+
+def curve(scores, steps=None, episodes=None):
+    count = len(scores)
+    steps = np.arange(1, count + 1) * 100.0 if steps is None else np.array(steps, float)
+    return {
+        "time_s": steps / 10,
+        "agent_steps": steps,
+        "episodes": np.full(count, 100.0) if episodes is None else np.array(episodes, float),
+        "rolling_score": np.array(scores, float),
+    }
+
+
+def test_where_a_score_is_first_reached():
+    rising = curve([0, 3, 1, 5])
+    assert first_reaching(rising, 2, "agent_steps", 100) == 200
+    assert first_reaching(rising, 4, "time_s", 100) == 40
+    assert math.isnan(first_reaching(rising, 6, "agent_steps", 100))
+    assert math.isnan(first_reaching(curve([]), 0, "agent_steps", 100))
+
+
+def test_a_score_of_a_few_lucky_episodes_does_not_count():
+    assert first_reaching(curve([9, 1, 5], episodes=[3, 60, 100]), 4, "agent_steps", 100) == 300
+
+
+def test_the_score_by_a_number_of_steps_or_seconds():
+    assert score_by(curve([0, 3, 1, 5]), 250, "agent_steps") == 1
+    assert score_by(curve([0, 3, 1, 5]), 40, "time_s") == 5
+    assert math.isnan(score_by(curve([0, 3]), 201, "agent_steps"))
+    assert math.isnan(score_by(curve([]), 0, "agent_steps"))
+
+
+def test_the_mean_score_is_the_area_however_the_points_are_spread():
+    assert mean_score(curve([0, 10, 10], steps=[0, 100, 400])) == pytest.approx((500 + 3000) / 400)
+    assert mean_score(curve([7])) == 7
+    assert math.isnan(mean_score(curve([])))
+
+
+def test_the_mean_score_of_a_part_of_a_run():
+    rising = curve([0, 3, 1, 5])
+    assert mean_score(rising, low=200, high=300) == 2
+    assert mean_score(rising, "time_s", high=20) == 1.5
+    assert math.isnan(mean_score(rising, low=1000))
+
+
+def test_the_scores_at_the_start_and_at_the_end():
+    long = curve(range(20), episodes=range(50, 250, 10))
+    assert score_at_start(long, 100) == 5 and score_at_end(long) == 18
+    assert math.isnan(score_at_start(long, 1000)) and math.isnan(score_at_end(curve([])))
+
+
+POLICY = RandomPolicy(0.5, 1.0, 1000)
+
+
+def test_the_random_policy_has_mean_and_deviation_of_its_episodes():
+    assert random_policy_of([1.0, 2.0, 3.0]) == RandomPolicy(2.0, 1.0, 3)
+    assert random_policy_of([1.0]) == RandomPolicy(1.0, 0.0, 1)
+
+
+def test_every_seed_must_be_above_the_limit():
+    """Of 100 episodes it is 0.5 + 1.645 * sqrt(1 / 100 + 1 / 1000) = 0.673."""
+    assert has_left_random([0.68, 0.7, 0.9], 100, POLICY)
+    assert not has_left_random([0.66, 5.0, 9.0], 100, POLICY)
+    assert not has_left_random([0.68, 0.7, 0.9], 20, POLICY)  # the mean of fewer episodes is less sure
+
+
+def test_seeds_that_learned_different_amounts_have_left_it():
+    """A t interval of these three scores would begin below 0: MinAtar Seaquest, tuned."""
+    assert has_left_random([69.3, 96.7, 17.1], 100, RANDOM_POLICY["minatar_seaquest"])
+
+
+def test_fewer_than_three_seeds_or_an_unknown_policy_close_nothing():
+    assert has_left_random([0.1, 0.2], 100, POLICY)
+    assert has_left_random([0.1, 0.2, 0.1], 100, None)
+
+
+@pytest.mark.parametrize("episodes", [30, 100, 1000])
+def test_runs_that_play_at_random_seldom_seem_to_have_left_it(episodes):
+    """Scores as skewed as MinAtar's: most episodes score nothing."""
+    rng = np.random.default_rng(0)
+
+    def mean(count):
+        return rng.geometric(0.7, count).mean() - 1
+
+    wrong = [
+        has_left_random(
+            [mean(100) for _ in range(3)], 100, random_policy_of(rng.geometric(0.7, episodes) - 1.0)
+        )
+        for _ in range(600)
+    ]
+    assert np.mean(wrong) < 0.05
