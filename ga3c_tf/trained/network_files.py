@@ -75,10 +75,11 @@ def _exported(network: keras.Model, spec: tf.TensorSpec, min_policy: float) -> k
 
 def _of_q_values(q_values: keras.KerasTensor) -> dict[str, keras.KerasTensor]:
     """Return the outputs of Q-learning's network: the greedy policy, the highest Q, and Q itself."""
-    greedy = keras.ops.one_hot(keras.ops.argmax(q_values, axis=-1), q_values.shape[-1])
+    best, actions = keras.ops.top_k(q_values, 1)  # Keras's argmax has a Bitcast, which ONNX lacks
+    greedy = keras.ops.one_hot(keras.ops.squeeze(actions, -1), q_values.shape[-1])
     return {
         "policy": keras.layers.Identity(name="policy")(greedy),
-        "value": keras.layers.Identity(name="value")(keras.ops.max(q_values, axis=-1)),
+        "value": keras.layers.Identity(name="value")(keras.ops.squeeze(best, -1)),
         "q_values": keras.layers.Identity(name="q_values")(q_values),
     }
 

@@ -4,13 +4,16 @@ import json
 
 import gymnasium
 import numpy as np
+import onnxruntime
 import pytest
 from commands import ga3c_tf, output_of
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from ga3c_tf.config import Config
 from ga3c_tf.model.tensorflow import keras
 from ga3c_tf.runner import new_training
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
+from ga3c_tf.trained.export import SUFFIXES
 
 CELLS = 5
 GAMMA = 0.9
@@ -99,15 +102,22 @@ def test_lag_and_metrics_are_measured(tmp_path, system):
         assert np.isnan(metrics[name]).all()
 
 
-@pytest.mark.slow  # 10 s
-def test_every_command_takes_a_run(tmp_path):
+@pytest.mark.slow  # 30 s
+@pytest.mark.parametrize(
+    ("algorithm", "options"), [("pqn", []), ("dqn", ["--replay-start", 200, "--save-replay", "--dueling"])]
+)
+def test_every_command_takes_a_run(tmp_path, algorithm, options):
     run = tmp_path / "run"
-    options = ["--algorithm", "pqn", "--agents", 2, "--steps", 600, "--seed", 1, "--compile", "on"]
-    done = ga3c_tf("train", "CartPole-v1", "--run-dir", run, *options)
-    assert done.returncode == 0 and "the model is not compiled: PQN" in done.stderr
+    words = ["--algorithm", algorithm, "--agents", 2, "--steps", 3000, "--seed", 1, "--compile", "on"]
+    words += ["--log-seconds", 0.02]
+    done = ga3c_tf("train", "CartPole-v1", "--run-dir", run, *words, *options)
+    assert done.returncode == 0 and f"the model is not compiled: {algorithm.upper()}" in done.stderr
     recorded = json.loads((run / "config.json").read_text())
-    assert (recorded["algorithm"], recorded["network"]) == ("pqn", "mlp")
-    output_of("resume", run, "--steps", 1200)
+    assert (recorded["algorithm"], recorded["network"]) == (algorithm, "mlp")
+    output_of("resume", run, "--steps", 4000)
+    events = EventAccumulator(str(run))
+    events.Reload()
+    assert all(np.isfinite(event.value) for event in events.Scalars("metrics/q_value"))
     greedy, sampled = (
         json.loads(output_of("evaluate", run, "--episodes", 3, way, "--json"))["mean"]
         for way in ("--greedy", "--sample")
@@ -115,7 +125,8 @@ def test_every_command_takes_a_run(tmp_path):
     assert greedy == sampled > 0
     output_of("plot", run)
     output_of("play", run, "--video", tmp_path / "episodes.gif", "--episodes", 1)
-    output_of("export", run, "--format", "keras", "--output", tmp_path / "agent.keras")
+    for form, suffix in SUFFIXES.items():
+        output_of("export", run, "--format", form, "--output", tmp_path / f"agent{suffix}")
     outputs = json.loads((tmp_path / "agent.keras.json").read_text())["outputs"]
     assert [*outputs] == ["policy", "value", "q_values"]
     exported = keras.saving.load_model(tmp_path / "agent.keras")
@@ -123,5 +134,11 @@ def test_every_command_takes_a_run(tmp_path):
     q_values = found["q_values"].numpy()
     np.testing.assert_allclose(found["value"], q_values.max(axis=1))
     np.testing.assert_array_equal(found["policy"], np.eye(2)[q_values.argmax(axis=1)])
+    session = onnxruntime.InferenceSession(tmp_path / "agent.onnx", providers=["CPUExecutionProvider"])
+    by_onnx = session.run(["q_values", "policy"], {session.get_inputs()[0].name: np.eye(4, dtype=np.float32)})
+    np.testing.assert_allclose(by_onnx[0], q_values, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(by_onnx[1], found["policy"])
     output_of("publish", run, tmp_path / "published")
     output_of("evaluate", tmp_path / "published", "--episodes", 1)
+    measured = json.loads(output_of("bench", "--env", "CartPole-v1", *words[:4], "--seconds", 2, "--json"))
+    assert measured
