@@ -418,7 +418,7 @@ def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
     ):
         check_effects(Config(system="a3c"), ["agent_processes"])
     check_effects(Config(system="a2c"), ["agent_processes", "learning_rate"])
-    unused = {"lag", "gae_lambda", "adam_epsilon", "importance_clip", "rho_bar", "c_bar"}
+    unused = {"lag", "lag_distribution", "gae_lambda", "adam_epsilon", "importance_clip", "rho_bar", "c_bar"}
     settings = dataclasses.fields(Config)
     unused |= {setting.name for setting in settings if "actor-critic" not in setting.metadata["algorithms"]}
     unused |= {"max_agents", "adjustment_seconds", "agents_per_actor", "sync", "pull_updates"}

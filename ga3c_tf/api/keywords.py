@@ -28,6 +28,7 @@ class ChangeableSettings(TypedDict, total=False):
     max_training_queue: int
     max_policy_lag: int | None
     lag: int
+    lag_distribution: Literal["constant", "uniform", "geometric"]
     adjustment: Literal["off", "fast", "paper", "nvlabs"]
     adjustment_seconds: float
     network: str | Callable[..., Any]

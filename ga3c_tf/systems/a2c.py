@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from multiprocessing import connection
 
 import numpy as np
@@ -16,6 +15,7 @@ from ga3c_tf.experience.reply_pipes import ReplyPipes, assigned_processes
 from ga3c_tf.experience.segments import Segments
 from ga3c_tf.host.memory import available_bytes
 from ga3c_tf.host.scheduling import schedule_as
+from ga3c_tf.systems.lagged_batches import LaggedBatches
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.agent_process import AgentQueues, run_agents
@@ -37,7 +37,8 @@ class A2C(System):
 
     With `--lag` K the updates after a round use the batch of K rounds ago; all else is the same. There are no
     updates after the first K rounds of a session. Batches that still wait at the end of the session are not
-    trained on.
+    trained on. With another `--lag-distribution` than 'constant', K is the mean, and none, one or several
+    batches are due after a round.
     """
 
     def __init__(self, session: Session):
@@ -56,7 +57,10 @@ class A2C(System):
         _check_room(config.lag, round_steps * sum(column[0, 0].nbytes for column in columns))
         self._sentinels: dict[int, int] = {}
         self._readers: list[connection.Connection | int] = []
-        self._waiting: deque[Batch] = deque()  # batches of earlier rounds, with --lag
+        rng = np.random.default_rng(
+            np.random.SeedSequence(config.seed, spawn_key=(0, 2, session.agent_steps))
+        )
+        self._waiting = LaggedBatches(config.lag, config.lag_distribution, rng)
         self._requests = np.zeros(config.num_agents, MESSAGE)  # each agent's newest request
         self._waits = np.zeros(config.num_agents, bool)  # whether it waits for an answer
         # Steps that each agent had sent before this round.
@@ -144,10 +148,9 @@ class A2C(System):
         self._steps_before[:] = session.memory.steps
 
     def _train_on(self, batch: Batch) -> None:
-        """Train on a batch, or with `--lag` on an earlier one instead."""
-        self._waiting.append(batch)
-        if len(self._waiting) > self.session.config.lag:
-            self.session.updater.train_on([self._waiting.popleft()])
+        """Train on a batch, or with `--lag` on earlier ones instead."""
+        for due in self._waiting.after(batch):
+            self.session.updater.train_on([due])
 
     def _would_step(self) -> bool:
         """Return whether an answer now lets any agent step; others only need their last state's value."""

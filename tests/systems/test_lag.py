@@ -14,6 +14,7 @@ from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
+from ga3c_tf.systems.lagged_batches import LaggedBatches
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.systems.training import Training
 
@@ -33,6 +34,32 @@ def test_a2c_trains_on_the_batch_of_so_many_rounds_ago(tmp_path, monkeypatch, la
     for number, batch_lags in enumerate(lags):  # the first batches are of the first weights
         assert set(batch_lags) == {min(number, lag)}
     check_nothing_lost_or_repeated([row for batch in model.batches for row in batch], agents=6)
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "geometric"])
+def test_the_lag_of_a_batch_is_drawn_around_its_mean(tmp_path, monkeypatch, lags, distribution):
+    settings = {"lag": 3, "lag_distribution": distribution, "t_max": 5, "steps": 3000}
+    model, _, _ = run_counting(tmp_path, monkeypatch, A2C, **settings)
+    drawn = [int(batch_lags[0]) for batch_lags in lags]
+    assert all((batch_lags == batch_lags[0]).all() for batch_lags in lags)  # a round has one version
+    assert len(set(drawn)) > 3 and 1.5 < np.mean(drawn) < 4.5
+    places = [place for batch in model.batches for place, *_ in batch]
+    assert len(set(places)) == len(places)
+
+
+@pytest.mark.parametrize(("distribution", "largest"), [("constant", 4), ("uniform", 8), ("geometric", None)])
+def test_rounds_that_batches_wait(distribution, largest):
+    batches = LaggedBatches(4, distribution, np.random.default_rng(1))
+    waited = [number - batch for number in range(20_000) for batch in batches.after(number)]
+    assert len(waited) + len(batches) == 20_000 and len(batches) < 40
+    assert np.mean(waited) == pytest.approx(4, abs=0.15)
+    shares = np.bincount(waited) / len(waited)
+    if distribution == "geometric":
+        np.testing.assert_allclose(shares[:6], 0.2 * 0.8 ** np.arange(6), atol=0.015)
+    else:
+        assert len(shares) == largest + 1 and (
+            largest == 4 or shares == pytest.approx([1 / 9] * 9, abs=0.015)
+        )
 
 
 def test_a2c_refuses_a_lag_that_there_is_no_memory_for(tmp_path, monkeypatch):

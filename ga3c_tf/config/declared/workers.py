@@ -15,8 +15,6 @@ ONE_MODEL = ("ga3c", "a2c", "serial")
 """Systems that train one model, on batches of several segments."""
 WITH_PROCESSES = ("ga3c", "a2c")
 """Systems whose agents share processes."""
-ONE_MODEL = ("ga3c", "a2c", "serial")
-"""Systems that train one model, on batches of several segments."""
 ADJUSTMENTS = ("fast", "paper", "nvlabs")
 """Rules of dynamic adjustment."""
 WITH_ADJUSTMENT = beside(adjustment=ADJUSTMENTS)
@@ -156,6 +154,16 @@ class WorkerSettings:
         high=100_000,
         systems=("a2c",),
         algorithms=WITH_SEGMENTS,
+    )
+    lag_distribution: str = declare(
+        "constant",
+        "workers",
+        "How the rounds that a batch waits vary around --lag: 'constant'; 'uniform' (from 0 to twice as "
+        "many); 'geometric' (any number, fewer being likelier).",
+        choices=("constant", "uniform", "geometric"),
+        systems=("a2c",),
+        algorithms=WITH_SEGMENTS,
+        read_with=[beside(lag=SET, when=["uniform", "geometric"])],
     )
 
     adjustment: str = declare(
