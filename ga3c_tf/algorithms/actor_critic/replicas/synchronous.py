@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients
 from ga3c_tf.algorithms.actor_critic.replicas.device_thread import DeviceThreads
@@ -15,6 +16,9 @@ from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import UpdateResult
 from ga3c_tf.experience.divergence import DivergenceSampler
+
+Map = Callable[..., list[Any]]
+"""Calls a function with the arguments of each device."""
 
 
 class SynchronousReplicas(Replicas):
@@ -38,13 +42,17 @@ class SynchronousReplicas(Replicas):
         return [self._update(batch, rates) for batch in batches]
 
     def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
-        gradients = self._gradients(batch, rates.beta)
+        parts = parts_of(batch, number_of_parts(len(batch), self._weights, len(self.replicas)))
+        # For one part, the trainer does it all: between busy agents, a thread waits milliseconds for a core.
+        on_devices = self._threads.map if len(parts) > 1 else _in_turn
+        gradients = self._gradients(batch, parts, rates.beta, on_devices)
         divergence = self._divergence.sample(batch, gradients.log_pi)
-        version = self._apply(gradients, rates.learning_rate) if gradients.finite else self.updates
+        version = self.updates
+        if gradients.finite:
+            version = self._apply(gradients, rates.learning_rate, on_devices)
         return UpdateResult(gradients.metrics, divergence, version, gradients.finite)
 
-    def _gradients(self, batch: Batch, beta: float) -> Gradients:
-        parts = parts_of(batch, number_of_parts(len(batch), self._weights, len(self.replicas)))
+    def _gradients(self, batch: Batch, parts: Sequence[Batch], beta: float, on_devices: Map) -> Gradients:
         if len(parts) == 1:
             with self.lent() as number:
                 return self.replicas[number].gradients(batch, beta)
@@ -55,9 +63,9 @@ class SynchronousReplicas(Replicas):
         shares = [1.0] * len(parts)
         if self._config.loss_reduction == "mean":
             shares = [len(part) / len(batch) for part in parts]
-        return joined(self._threads.map(gradients, self.replicas, parts), shares)
+        return joined(on_devices(gradients, self.replicas, parts), shares)
 
-    def _apply(self, gradients: Gradients, learning_rate: float) -> int:
+    def _apply(self, gradients: Gradients, learning_rate: float, on_devices: Map) -> int:
         """Update the first replica, and copy its weights to the others.
 
         Each could make the update by itself, but on a CPU a copy costs a fifth of RMSProp's step.
@@ -68,12 +76,16 @@ class SynchronousReplicas(Replicas):
             return replica.apply(gradients.tensors, learning_rate)
 
         with self._in_order:
-            [version] = self._threads.map(apply, [first])
+            [version] = on_devices(apply, [first])
             weights = first.weights()
 
             def copy(replica: Replica) -> None:
                 if replica is not first:
                     replica.replace(weights, version)
 
-            self._threads.map(copy, self.replicas)
+            on_devices(copy, self.replicas)
         return version
+
+
+def _in_turn(function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
+    return list(map(function, *arguments))
