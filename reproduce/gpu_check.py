@@ -155,6 +155,6 @@ if __name__ == "__main__":
     )
     parser.add_argument("out", type=Path)
     parser.add_argument("device", nargs="?", default="gpu")
-    parser.add_argument("seconds", nargs="?", type=float, default=15.0)
+    parser.add_argument("seconds", nargs="?", type=float, default=12.0)
     given = parser.parse_args()
     check(given.out, given.device, given.seconds, warn)
