@@ -245,8 +245,10 @@ class ResultsFolder:
                 games[game] = None
         seeds = {*(spec.seed for spec in [*default, *asked]), *(record.seed or 0 for record in recorded)}
         every = list(default)
+        planned = {(spec.game, spec.seed) for spec in default if not spec.is_added}
         for seed in sorted(seeds):
-            every += figure.all_specs(budget, 1, list(games), seed)
+            others = [game for game in games if (game, seed) not in planned]
+            every += figure.all_specs(budget, 1, others, seed) if others else []
         if changes:
             every = figure.changed(every, changes) if figure.takes(changes, default) else []
         # 2. Of these, what is recorded or asked for.
