@@ -12,6 +12,10 @@ from ga3c_tf.environments.minatar import make_minatar
 from ga3c_tf.errors import UserError
 from ga3c_tf.plugins import KNOWN_EVERYWHERE, OBJECT, passed_object, users_errors
 
+gymnasium.register(
+    "ga3c_tf/CartPoleMemory-v0", "ga3c_tf.environments.cartpole_memory:CartPoleMemory", max_episode_steps=500
+)
+
 
 def make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gymnasium.Env:
     """Make a registered environment, without Gymnasium's checker and without warnings.
