@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 import ga3c_tf
-from ga3c_tf.experience.contracts import Prediction, UpdateRecord, UpdateResult
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateRecord, UpdateResult
 from ga3c_tf.experience.divergence import NO_SEGMENTS, UNKNOWN
 from ga3c_tf.remote.actor import RemoteAgents
 from ga3c_tf.remote.bridge import Bridge
@@ -335,6 +335,7 @@ class CheckingModel:
 
     metrics = ("policy_loss", "value_loss", "entropy")
     updates_per_call = 1
+    initial_carry = NO_CARRY
 
     def __init__(self, *args, **kwargs):
         self._lock = threading.Lock()
@@ -384,7 +385,14 @@ def run_bridge_without_ray(number, config, memory, queues, agents, address, answ
     """Stands in for `run_bridge`: the actor's agents live in the bridge's own process."""
     with errors_told(queues.errors):
         states = memory.states
-        there = RemoteAgents(config, len(agents), states.shape[2:], states.dtype.name, memory.policy.shape[1])
+        there = RemoteAgents(
+            config,
+            len(agents),
+            states.shape[2:],
+            states.dtype.name,
+            memory.policy.shape[1],
+            memory.initial_carry,
+        )
         memory.nodes[number] = b"there"
 
         def call(orders):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
-from ga3c_tf.experience.contracts import Prediction, UpdateResult
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.model.weight_store import WeightStore
 
@@ -21,11 +21,13 @@ class NetworkModel(ABC):
         network: Keras network; its input is a batch of states [B, *state_shape].
         dtype_policy: Keras's name of the dtype policy of the hidden layers.
         states: tf.TensorSpec of a batch of states.
+        initial_carry: float32 [H], carry with which an episode begins; [0] without memory.
         version: scalar int64 variable, the number of updates done.
     """
 
     metrics: tuple[str, ...]
     updates_per_call = 1
+    initial_carry = NO_CARRY
     network: keras.Model
     dtype_policy: str
     states: tf.TensorSpec
@@ -51,8 +53,11 @@ class NetworkModel(ABC):
         """Bring the variables of `checkpoint_objects` up to date. Called before they are read."""
 
     @abstractmethod
-    def predict(self, states: np.ndarray) -> Prediction:
-        """Return policy [B, A], values [B] and version for states [B, *state_shape]."""
+    def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
+        """Return policy [B, A], values [B] and version for states [B, *state_shape].
+
+        A network with memory also takes the carry before each state, [B, H], and gives that after it.
+        """
 
     @abstractmethod
     def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:

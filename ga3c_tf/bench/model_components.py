@@ -12,6 +12,7 @@ from ga3c_tf.bench.timing import bind_to_one_core, ms_per_call
 from ga3c_tf.config import Config, network_for
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.environments.environment import describe_environment
+from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.host.onednn import enable_onednn
 
@@ -51,6 +52,8 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
         bind_to_one_core()
     config = config.replace(network=network_for(config.network, spec.state_shape, config.algorithm))
     model = new_model(config, spec, 0, placed)
+    if len(model.initial_carry):
+        raise UserError("bench measures networks without memory; `train` logs the rates of any network")
     predictions = prediction_sizes(config)
     updates = training_sizes(config)
     states, actions, returns = _random_batch(max(predictions + updates), spec)

@@ -17,7 +17,7 @@ import numpy as np
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.experience.columns import Batch
-from ga3c_tf.experience.contracts import Prediction, Rates, UpdateResult
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction, Rates, UpdateResult
 from ga3c_tf.experience.divergence import UNKNOWN
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class InstantModel:
         self._version = 0
         self._updating = threading.Lock()
 
-    def predict(self, states: np.ndarray) -> Prediction:
+    def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
         """Return the uniform policy and the value 0 for states [B, *state_shape]."""
         size = len(states)
         return Prediction(self._policy[:size], self._value[:size], self._version)

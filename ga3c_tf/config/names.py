@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ga3c_tf.config.declaration import ACTOR_CRITIC
+from ga3c_tf.config.declaration import ACTOR_CRITIC, RECURRENT
 from ga3c_tf.config.settings import SMALLEST_SCREEN
 from ga3c_tf.errors import UserError, did_you_mean
 
@@ -21,6 +21,8 @@ BUILT_IN = {
         "mlp",
         "mlp-two-trunks",
         "auto",
+        "lstm",
+        *RECURRENT,
     ),
     "loss": ("paper",),
 }
@@ -70,8 +72,10 @@ def network_of_record(name: str, shape: Sequence[int]) -> str:
         shape: shape of one state.
 
     Raises:
-        UserError: the name is 'auto', and there is no built-in network for such states.
+        UserError: the name is 'auto' or 'lstm', and there is no built-in network for such states.
     """
+    if name == "lstm":
+        return f"{network_of_record('auto', shape)}-lstm"
     if name != "auto":
         return name
     if len(shape) == 1:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ga3c_tf.config import Config
-from ga3c_tf.experience.columns import SCHEMA, Schema
-from ga3c_tf.experience.contracts import Prediction
+from ga3c_tf.experience.columns import NO_VERSION, SCHEMA, Schema
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction
 from ga3c_tf.experience.shared_memory import SharedMemory
 
 
@@ -24,6 +24,7 @@ class RolloutBuffers:
         state_dtype: type of states.
         num_actions: number of actions.
         schema: columns that are stored for each step and each segment.
+        initial_carry: float32 [H], carry with which an episode begins; H is 0 without memory.
 
     Attributes:
         states: [slots, t_max + 1, *state_shape]; the last state is the one from which a full segment
@@ -38,6 +39,10 @@ class RolloutBuffers:
         policy: float32 [num_agents, num_actions], policy of the newest prediction for each agent.
         value: float32 [num_agents], value of that prediction.
         version: int64 [num_agents], version of the model that made it.
+        next_carry: float32 [num_agents, H], carry of the network after the state of that prediction.
+        carry: float32 [num_agents, H], carry before that state.
+        carry_version: int64 [num_agents], version of the model that gave `carry`; -1 if it is the initial
+            one.
         steps: int64 [num_agents], environment steps taken by each agent.
         streams: int64 [num_agents], number of the random stream with which each agent begins.
         sent: int64 [num_agents], steps of each agent in segments that it has sent to training.
@@ -55,6 +60,9 @@ class RolloutBuffers:
     policy: np.ndarray
     value: np.ndarray
     version: np.ndarray
+    carry: np.ndarray
+    next_carry: np.ndarray
+    carry_version: np.ndarray
     steps: np.ndarray
     streams: np.ndarray
     sent: np.ndarray
@@ -69,8 +77,10 @@ class RolloutBuffers:
         state_dtype: str,
         num_actions: int,
         schema: Schema = SCHEMA,
+        initial_carry: np.ndarray = NO_CARRY,
     ):
-        self.schema = schema
+        self.initial_carry = initial_carry
+        self.schema = schema = schema.remembering(len(initial_carry))
         self.num_agents = config.most_agents + config.remote_agents
         self.t_max = config.t_max
         self.slots_per_agent = config.segments_per_agent + 1
@@ -85,6 +95,9 @@ class RolloutBuffers:
             "version": ((self.num_agents,), np.int64),
             "policy": ((self.num_agents, num_actions), np.float32),
             "value": ((self.num_agents,), np.float32),
+            "carry": ((self.num_agents, len(initial_carry)), np.float32),
+            "next_carry": ((self.num_agents, len(initial_carry)), np.float32),
+            "carry_version": ((self.num_agents,), np.int64),
             **{
                 column.name: ((slots, self.t_max, *column.shape), column.dtype)
                 for column in schema.along("step")
@@ -96,7 +109,15 @@ class RolloutBuffers:
         self._map()
 
     def __getstate__(self):
-        pickled = ("num_agents", "t_max", "slots_per_agent", "schema", "_layout", "_memory")
+        pickled = (
+            "num_agents",
+            "t_max",
+            "slots_per_agent",
+            "schema",
+            "initial_carry",
+            "_layout",
+            "_memory",
+        )
         return {name: self.__dict__[name] for name in pickled}
 
     def __setstate__(self, state):
@@ -130,6 +151,23 @@ class RolloutBuffers:
         self.policy[agents] = prediction.policy
         self.value[agents] = prediction.value
         self.version[agents] = prediction.version
+        if self.has_carry:
+            self.next_carry[agents] = prediction.carry
+
+    @property
+    def has_carry(self) -> bool:
+        """Whether the network has memory."""
+        return len(self.initial_carry) > 0
+
+    def forget(self, agent: int) -> None:
+        """Give an agent the carry with which an episode begins."""
+        self.carry[agent] = self.initial_carry
+        self.carry_version[agent] = NO_VERSION
+
+    def advance(self, agent: int) -> None:
+        """Give an agent the carry after the state that was predicted last, before it has the next state."""
+        self.carry[agent] = self.next_carry[agent]
+        self.carry_version[agent] = self.version[agent]
 
     def slots_of(self, agent: int) -> range:
         """Return the segment slots that an agent owns."""

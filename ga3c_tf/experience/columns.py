@@ -6,7 +6,7 @@ the policy that chose the action, as given by the prediction for the step's stat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -82,8 +82,8 @@ class SegmentEnd(NamedTuple):
     bootstrap_versions: int
 
 
-COMPUTED: dict[Axis, str] = {"step": "returns", "segment": "lengths"}
-"""The columns that a segment computes by itself; an agent gives all others."""
+COMPUTED = ("returns", "lengths", "carries", "carry_versions")
+"""The columns that a segment writes by itself; an agent gives all others."""
 
 
 @dataclass(frozen=True)
@@ -107,16 +107,29 @@ class Schema:
     def __post_init__(self):
         records: dict[Axis, tuple[str, ...]] = {"step": self.step_fields, "segment": self.end_fields}
         for axis, fields in records.items():
-            names = [column.name for column in self.along(axis)]
-            if sorted(names) != sorted((*fields, COMPUTED[axis])):
+            names = [column.name for column in self.along(axis) if column.name not in COMPUTED]
+            if sorted(names) != sorted(fields):
                 raise TypeError(
-                    f"agents give {', '.join(fields)} for a {axis}; with {COMPUTED[axis]}, "
-                    f"the columns are {names}"
+                    f"agents give {', '.join(fields)} for a {axis}; "
+                    f"besides those that a segment writes, the columns are {names}"
                 )
 
     def along(self, axis: Axis) -> tuple[Column, ...]:
         """Return the columns of one axis."""
         return tuple(column for column in self.columns if column.axis == axis)
+
+    def remembering(self, size: int) -> Schema:
+        """Return the schema of a network whose carry has so many numbers: itself without memory, size 0."""
+        if not size:
+            return self
+        carries = Column("carries", np.float32, "carry before the first step", (size,), axis="segment")
+        versions = Column(
+            "carry_versions",
+            np.int64,
+            "version of the model that gave this carry; -1 at the start of an episode",
+            axis="segment",
+        )
+        return replace(self, columns=(*self.columns, carries, versions))
 
 
 SCHEMA = Schema()
@@ -143,6 +156,7 @@ class Batch:
             only).
         actions, rewards, mu_values, mu_log_probabilities, versions, returns: [B], see `COLUMNS`.
         lengths, terminated, truncated, bootstrap_values, bootstrap_versions: [S], see `COLUMNS`.
+        carries, carry_versions: [S, H] and [S], see `Schema.remembering`; only with a recurrent network.
     """
 
     __slots__ = ("__dict__", "schema")  # the schema is not among the columns, which are vars(batch)
@@ -175,6 +189,22 @@ class Batch:
             steps: int64 [n], indices of the steps.
         """
         return _Minibatch(self, steps)
+
+    def segments(self, numbers: np.ndarray) -> Batch:
+        """Return a batch of only some segments, whole, with all columns.
+
+        Args:
+            numbers: int64 [n], numbers of the segments, at least one.
+        """
+        ends = np.cumsum(self.lengths)
+        steps = np.concatenate(
+            [np.arange(ends[number] - self.lengths[number], ends[number]) for number in numbers]
+        )
+        of_segments = {column.name for column in self.schema.along("segment")}
+        columns = {}
+        for name, values in vars(self).items():
+            columns[name] = values[numbers if name in of_segments else steps]
+        return Batch(self.schema, **columns)
 
 
 class _Minibatch(Batch):

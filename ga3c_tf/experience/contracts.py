@@ -17,6 +17,9 @@ from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.divergence import Divergence, SegmentLag
 
+NO_CARRY = np.zeros(0, np.float32)
+"""Initial carry of a network without memory."""
+
 
 class Prediction(NamedTuple):
     """What a policy says of a batch of states.
@@ -25,15 +28,20 @@ class Prediction(NamedTuple):
         policy: float32 [B, A], probabilities from which agents sample their actions.
         value: float32 [B], values of the states.
         version: number of updates that the weights contain at least.
+        carry: float32 [B, H], carry of a recurrent network after these states; None without memory.
     """
 
     policy: np.ndarray
     value: np.ndarray
     version: int
+    carry: np.ndarray | None = None
 
     def of(self, rows: np.ndarray) -> Prediction:
         """Return the prediction for some of the states, bool [B]."""
-        return Prediction(self.policy[rows], self.value[rows], self.version)
+        carry = self.carry
+        if carry is not None:
+            carry = carry[rows]
+        return Prediction(self.policy[rows], self.value[rows], self.version, carry)
 
     def exploring(self, epsilons: np.ndarray) -> Prediction:
         """Return it with a random action in place of the policy's with these probabilities, float32 [B]."""
@@ -81,8 +89,11 @@ class UpdateRecord(NamedTuple):
 class Policy(Protocol):
     """Predicts: the model, or an A3C agent's replica of it."""
 
-    def predict(self, states: np.ndarray) -> Prediction:
-        """Return the prediction for states [B, *state_shape]."""
+    def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
+        """Return the prediction for states [B, *state_shape].
+
+        With memory, `carry` is that of the network before each of them, float32 [B, H].
+        """
 
 
 class Learner(Protocol):

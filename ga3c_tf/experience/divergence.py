@@ -21,6 +21,7 @@ MEASURED_EVERY = 11
 Measured for all batches, it cost GA3C on MinAtar 8 % of its speed, and for one in seven up to 2 %.
 The number is prime, so that with epochs of 4 or 8 minibatches it is not always the same minibatch.
 """
+NO_VERSIONS = np.zeros(0, np.int64)
 ROUNDING = 1e-4
 """Relative tolerance of ratios: because of rounding, the ratio of equal probabilities is not exactly 1."""
 
@@ -60,6 +61,8 @@ class SegmentLag(NamedTuple):
     version_spread: float
     # Updates since the version that gave the bootstrap value, for segments with such a value.
     bootstrap_lag: float
+    # Updates since the version that gave the carry before a segment, for segments within an episode.
+    carry_age: float = math.nan
 
 
 NO_SEGMENTS = SegmentLag(math.nan, math.nan)
@@ -121,14 +124,23 @@ def segment_lag(batch: Batch, version: int) -> SegmentLag:
     """Measure the policy lag within the segments of a batch.
 
     Args:
-        batch: batch of which `versions`, `lengths` and `bootstrap_versions` are used.
+        batch: batch of which `versions`, `lengths`, `bootstrap_versions` and, with memory, `carry_versions`
+            are used.
         version: version of the model before the update on this batch.
     """
     starts = np.cumsum(batch.lengths) - batch.lengths
     newest = np.maximum.reduceat(batch.versions, starts)
     oldest = np.minimum.reduceat(batch.versions, starts)
-    given = batch.bootstrap_versions[batch.bootstrap_versions != NO_VERSION]
-    return SegmentLag(_mean(newest - oldest), version - _mean(given) if len(given) else math.nan)
+    carry_versions = getattr(batch, "carry_versions", NO_VERSIONS)
+    return SegmentLag(
+        _mean(newest - oldest), _age(batch.bootstrap_versions, version), _age(carry_versions, version)
+    )
+
+
+def _age(versions: np.ndarray, version: int) -> float:
+    """Return the mean number of updates from these versions to `version`; those of no model are left out."""
+    given = versions[versions != NO_VERSION]
+    return version - _mean(given) if len(given) else math.nan
 
 
 def _mean(values: np.ndarray) -> float:

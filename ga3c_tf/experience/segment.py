@@ -28,7 +28,11 @@ class Segment:
         self.length = 0
         self._memory = memory
         self._rewards: list[float] = []
+        self._agent = slot // memory.slots_per_agent
         memory.states[slot, 0] = state
+        if memory.has_carry:
+            memory.segment_columns["carries"][slot] = memory.carry[self._agent]
+            memory.segment_columns["carry_versions"][slot] = memory.carry_version[self._agent]
 
     @property
     def newest(self) -> int:
@@ -48,6 +52,8 @@ class Segment:
         self._rewards.append(step.rewards)
         self.length += 1
         self._memory.states[self.slot, self.length] = next_state
+        if self._memory.has_carry:
+            self._memory.advance(self._agent)
 
     def close(self, end: SegmentEnd, config: Config) -> None:
         """Write how the segment ends, and its returns, which bootstrap from the value in `end`."""

@@ -12,8 +12,9 @@ from ga3c_tf.model.tensorflow import keras
 Draw = Callable[[np.random.Generator, keras.layers.Layer], tuple[np.ndarray, np.ndarray]]
 """Function that draws the initial kernel and bias of a layer."""
 HIDDEN_GAIN = math.sqrt(2)
-HEAD_GAINS = {"logits_p": 0.01, "logits_v": 1.0}
-"""Gains of the output layers, as in Stable-Baselines3 and CleanRL: policies begin nearly uniform."""
+GAINS = {"logits_p": 0.01, "logits_v": 1.0, "lstm": 1.0}
+"""Gains of the output layers and the LSTM, as in Stable-Baselines3 and CleanRL: policies begin nearly
+uniform."""
 
 
 def initialize(network: keras.Model, seed: int, initialization: str) -> None:
@@ -27,9 +28,23 @@ def initialize(network: keras.Model, seed: int, initialization: str) -> None:
     draw = _INITIALIZERS[initialization]
     rng = np.random.default_rng(seed)
     for layer in network.layers:
-        if hasattr(layer, "kernel"):
-            for weight, value in zip((layer.kernel, layer.bias), draw(rng, layer), strict=True):
-                weight.assign(value.astype(np.float32))
+        if not hasattr(layer, "kernel"):
+            continue
+        kernel, bias = draw(rng, layer)
+        if hasattr(layer, "recurrent_kernel"):
+            bias = _draw_memory(rng, layer)
+        layer.kernel.assign(kernel.astype(np.float32))
+        layer.bias.assign(bias.astype(np.float32))
+
+
+def _draw_memory(rng: np.random.Generator, cell: keras.layers.LSTMCell) -> np.ndarray:
+    """Draw the recurrent kernel of an LSTM, orthogonal for each gate, and return its bias.
+
+    The bias of the forget gate is 1, so that memory lasts at first (Jozefowicz et al. 2015); others are 0.
+    """
+    gates = [_orthogonal(rng, cell.units, cell.units) for _ in range(4)]
+    cell.recurrent_kernel.assign(np.concatenate(gates, axis=1).astype(np.float32))
+    return np.repeat([0.0, 1.0, 0.0, 0.0], cell.units)
 
 
 def _fan_in(layer: keras.layers.Layer) -> int:
@@ -38,7 +53,7 @@ def _fan_in(layer: keras.layers.Layer) -> int:
 
 
 def _gain(layer: keras.layers.Layer) -> float:
-    return HEAD_GAINS.get(layer.name, HIDDEN_GAIN)
+    return GAINS.get(layer.name, HIDDEN_GAIN)
 
 
 def _draw_fan_in(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
@@ -49,11 +64,15 @@ def _draw_fan_in(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[n
 
 def _draw_orthogonal(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
     """Draw a kernel with orthonormal columns (or rows, if fewer), times the gain (Saxe et al. 2014)."""
-    rows, columns = _fan_in(layer), layer.kernel.shape[-1]
+    kernel = _orthogonal(rng, _fan_in(layer), layer.kernel.shape[-1])
+    return _gain(layer) * kernel.reshape(layer.kernel.shape), np.zeros(layer.bias.shape)
+
+
+def _orthogonal(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    """Draw a matrix with orthonormal columns, or rows if these are fewer."""
     factor, triangle = np.linalg.qr(rng.normal(size=(max(rows, columns), min(rows, columns))))
     factor *= np.sign(np.diagonal(triangle))  # makes the distribution uniform over all orthogonal matrices
-    kernel = factor if rows >= columns else factor.T
-    return _gain(layer) * kernel.reshape(layer.kernel.shape), np.zeros(layer.bias.shape)
+    return factor if rows >= columns else factor.T
 
 
 def _draw_he(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ga3c_tf.config import SMALLEST_SCREEN, check_name, network_of_record
+from ga3c_tf.config.declaration import RECURRENT
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.random_states import global_generators_kept
 from ga3c_tf.model.initial_weights import initialize
 from ga3c_tf.model.layer_norm import with_layer_norm
+from ga3c_tf.model.recurrent import initial_carry, with_lstm
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import users_errors, users_function
 
@@ -84,9 +86,10 @@ def build_network(
 
     Args:
         name: 'small', 'large-4', 'large-3', 'large-2', 'large-1' (by the first layer's stride; 'large' is
-            'large-4'), 'nature', 'minatar', 'mlp', 'mlp-two-trunks', 'auto' (`network_of_record`), or
-            'module:function'. A user-defined function is called with (state_shape, state_dtype, num_actions)
-            after Keras, NumPy and Python have been seeded. The weights that it makes are kept.
+            'large-4'), 'nature', 'minatar', 'mlp', 'mlp-two-trunks', 'small-lstm', 'minatar-lstm',
+            'mlp-lstm', 'auto' or 'lstm' (`network_of_record`), or 'module:function'. A user-defined function
+            is called with (state_shape, state_dtype, num_actions) after Keras, NumPy and Python have been
+            seeded. The weights that it makes are kept.
         state_shape: Shape of one state, (height, width, channels) or (size,).
         state_dtype: Type of states, uint8 for images or float32 for vectors.
         num_actions: Number of actions, A.
@@ -101,7 +104,8 @@ def build_network(
         layer_norm: Whether the hidden layers of a built-in network have layer normalization.
 
     Returns:
-        A model from states [B, *state_shape] to (logits [B, A] float32, values [B] float32).
+        A model from states [B, *state_shape] to (logits [B, A] float32, values [B] float32), or a recurrent
+        one, see `ga3c_tf.model.recurrent`.
 
     Raises:
         UserError: the name is unknown, the network does not fit the observation, or a user-defined function
@@ -120,9 +124,11 @@ def build_network(
     if normalize_observations:
         scaling = "standardized"
     with keras_settings(dtype_policy):
-        network = _BUILDERS[name](shape, dtype, num_actions, scaling)
+        network = _BUILDERS[name.removesuffix("-lstm")](shape, dtype, num_actions, scaling)
         if layer_norm:
             network = with_layer_norm(network)
+        if name in RECURRENT:
+            network = with_lstm(network)
     initialize(network, seed, initialization)
     return network
 
@@ -323,8 +329,10 @@ def _check_outputs(
     name: str, network: keras.Model, shape: tuple[int, ...], dtype: np.dtype, num_actions: int
 ) -> None:
     """Check the network's outputs for two blank states. The call also builds a subclassed model's weights."""
+    states = tf.zeros((2, *shape), dtype)
     with users_errors(f"network {name!r} cannot take {dtype.name} states of shape {shape}"):
-        outputs = network(tf.zeros((2, *shape), dtype))
+        carry = initial_carry(network)
+        outputs = _outputs_with(network, states, carry) if len(carry) else network(states)
     specs = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
     if not isinstance(outputs, list | tuple) or specs != [((2, num_actions), "float32"), ((2,), "float32")]:
         text = ", ".join(f"{kind} {list(size)}" for size, kind in specs)
@@ -332,3 +340,19 @@ def _check_outputs(
             f"network {name!r} must return (logits float32 [B, {num_actions}], values float32 [B]); "
             f"for B = 2 it returned {text}"
         )
+
+
+def _outputs_with(network: keras.Model, states: tf.Tensor, carry: np.ndarray) -> Any:
+    """Return the outputs of a recurrent network for states that begin an episode, and check its carry.
+
+    Raises:
+        UserError: it gives no carry like the one that it takes.
+    """
+    carries = tf.tile(carry[None], (len(states), 1))
+    outputs, after = network((states, carries))
+    if after.shape != carries.shape or after.dtype != tf.float32:
+        raise UserError(
+            f"the carry after a step is {after.dtype.name} {list(after.shape)}; with this initial_state it "
+            f"must be float32 {list(carries.shape)}"
+        )
+    return outputs

@@ -9,6 +9,7 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.contracts import NO_CARRY
 from ga3c_tf.experience.queues import EPISODE, INDEX, RecordQueue
 from ga3c_tf.experience.reply_pipes import ADDED, KIND
 from ga3c_tf.workers.agent import TrainingAgent
@@ -24,6 +25,7 @@ class Orders(NamedTuple):
         policy: float32 [p, num_actions], policy for each record that announces a prediction.
         value: float32 [p], value of each of these predictions.
         version: int64 [p], version of the model that made each of them.
+        next_carry: float32 [p, H], carry of the network after the state of each of them.
         streams: int64 [a], random stream for each record that adds an agent.
     """
 
@@ -31,6 +33,7 @@ class Orders(NamedTuple):
     policy: np.ndarray
     value: np.ndarray
     version: np.ndarray
+    next_carry: np.ndarray
     streams: np.ndarray
 
 
@@ -42,6 +45,7 @@ class Outcome(NamedTuple):
             memory.
         states: [r, *state_shape], those states. Each crosses the network once: the server also trains on this
             copy.
+        carry: float32 [r, H], carry of the network before each of these states.
         slots: uint32 [s], slots of the segments that are complete.
         columns: by name, [s, ...] each, the columns of those segments as in the memory.
         episodes: EPISODE [e], episodes that have ended.
@@ -50,6 +54,7 @@ class Outcome(NamedTuple):
 
     requests: np.ndarray
     states: np.ndarray
+    carry: np.ndarray
     slots: np.ndarray
     columns: dict[str, np.ndarray]
     episodes: np.ndarray
@@ -62,11 +67,17 @@ class RemoteAgents:
     Args:
         config: settings of the run.
         agents: number of agents.
-        state_shape, state_dtype, num_actions: as in the server's memory.
+        state_shape, state_dtype, num_actions, initial_carry: as in the server's memory.
     """
 
     def __init__(
-        self, config: Config, agents: int, state_shape: tuple[int, ...], state_dtype: str, num_actions: int
+        self,
+        config: Config,
+        agents: int,
+        state_shape: tuple[int, ...],
+        state_dtype: str,
+        num_actions: int,
+        initial_carry: np.ndarray = NO_CARRY,
     ):
         actor_config = config.replace(
             num_agents=agents,
@@ -74,7 +85,9 @@ class RemoteAgents:
             adjustment="off",
             remote_agents=0,
         )
-        self._memory = RolloutBuffers(actor_config, state_shape, state_dtype, num_actions)
+        self._memory = RolloutBuffers(
+            actor_config, state_shape, state_dtype, num_actions, initial_carry=initial_carry
+        )
         self._segments = _Sent(INDEX)
         self._episodes = _Sent(EPISODE)
         nowhere, _ = connection.Pipe()
@@ -89,12 +102,14 @@ class RemoteAgents:
         memory.policy[predicted] = orders.policy
         memory.value[predicted] = orders.value
         memory.version[predicted] = orders.version
+        memory.next_carry[predicted] = orders.next_carry
         memory.streams[records[(records & KIND) == ADDED] & ~np.uint32(KIND)] = orders.streams
         requests = np.array(self._process.handle(records.tolist()), np.int64)
         slots = self._segments.take()
         return Outcome(
             requests,
             memory.flat_states[requests],
+            memory.carry[memory.agents_of(requests)],
             slots,
             {name: column[slots] for name, column in memory.columns.items()},
             self._episodes.take(),

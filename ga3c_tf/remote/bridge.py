@@ -97,6 +97,7 @@ class Bridge:
             memory.policy[predicted],
             memory.value[predicted],
             memory.version[predicted],
+            memory.next_carry[predicted],
             memory.streams[added],
         )
 
@@ -118,7 +119,9 @@ class Bridge:
         for agent, length, score in outcome.episodes.tolist():
             queues.episodes.put((agent + self._agents.start, length, score))
         if len(requests):
-            self._asked[memory.agents_of(requests)] = True
+            asking = memory.agents_of(requests)
+            self._asked[asking] = True
+            memory.carry[asking] = outcome.carry
             queues.prediction.put(requests)
 
     def _store_states(self, slots: np.ndarray, requests: np.ndarray, states: np.ndarray) -> None:
@@ -161,7 +164,14 @@ def run_bridge(
         actor: Any = (
             ray.remote(RemoteAgents)
             .options(num_cpus=1, scheduling_strategy="SPREAD")
-            .remote(config, len(agents), states.shape[2:], states.dtype.name, policy.shape[1])
+            .remote(
+                config,
+                len(agents),
+                states.shape[2:],
+                states.dtype.name,
+                policy.shape[1],
+                memory.initial_carry,
+            )
         )
         memory.nodes[number] = ray.get(actor.__ray_call__.remote(_node))
         Bridge(number, memory, queues, agents, lambda orders: ray.get(actor.step.remote(orders))).run(answers)

@@ -57,6 +57,7 @@ METRIC_COLUMNS = (
     "sample_age",
     "training_intensity",
     "replica_lag",
+    "carry_age",
 )
 ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noise", "accepted", "why")
 EVENT_COLUMNS = ("time_s", "agent_steps", "event", "why")

@@ -75,7 +75,10 @@ class Session:
         self.device = device
         self.warn = warn
         self.model = new_model(config, spec, config.seed, device, say=warn)
-        self.memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
+        carry = self.model.initial_carry
+        self.memory = RolloutBuffers(
+            config, spec.state_shape, spec.state_dtype, spec.num_actions, initial_carry=carry
+        )
         self.replay = self._new_replay(spec)
         self.stats = Stats(
             self.model.metrics, config.rolling_episodes, config.remote_agents > 0, config.max_failures

@@ -70,6 +70,7 @@ class TrainingAgent:
         """Play episodes until the generator is closed."""
         play = self._play_episode if self._config.train_last_transition else self._play_episode_as_nvlabs
         seed: int | None = int(self._rng.integers(2**31))
+        self._memory.forget(self._number)
         try:
             while True:
                 # Those of an earlier agent with this number may all still be in training.
@@ -78,8 +79,9 @@ class TrainingAgent:
                 state, _ = self._environment.reset(seed=seed)
                 seed = None
                 yield from play(self._new_segment(state))
-                # A lost life may end a rollout only.
+                # A lost life may end a rollout only; memory is of the whole game, as in evaluations.
                 if not getattr(self._environment, "game_continues", False):
+                    self._memory.forget(self._number)
                     self._episode_queue.put((self._number, self._length, self._score))
                     self._score = 0.0
                     self._length = 0

@@ -42,7 +42,11 @@ class Inference:
         """Return the prediction for the states with these indices in `memory.flat_states`, uint32 [n]."""
         with self.gate:
             pass
-        prediction = self._policy.predict(self._memory.flat_states[states])
+        memory = self._memory
+        inputs = [memory.flat_states[states]]
+        if memory.has_carry:
+            inputs.append(memory.carry[memory.agents_of(states)])
+        prediction = self._policy.predict(*inputs)
         self._observer.predicted(len(states))
         if self._epsilons is None:
             return prediction

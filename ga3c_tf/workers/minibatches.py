@@ -30,14 +30,16 @@ class Minibatches:
         """Yield the minibatches of a batch: in each epoch its steps are shuffled and split into nearly equal
         parts, of which `Settings.minibatches_of` gives the number.
 
+        A recurrent network needs whole segments, so that these are shuffled and split in place of steps.
         Without minibatches the batch itself is yielded once.
         """
         config = self._config
         if not config.has_minibatches:
             yield batch
             return
-        size = len(batch)
-        parts = config.minibatches_of(size)
+        whole_segments = hasattr(batch, "carries")
+        count = len(batch.lengths) if whole_segments else len(batch)
+        parts = min(config.minibatches_of(len(batch)), count)
         for _ in range(config.epochs):
-            for steps in np.array_split(self._random.permutation(size), parts):
-                yield batch.minibatch(steps)
+            for rows in np.array_split(self._random.permutation(count), parts):
+                yield batch.segments(rows) if whole_segments else batch.minibatch(rows)

@@ -94,7 +94,7 @@ def test_six_updates_of_the_authors_code(case, replica):
         states = random.randint(0, 256, size=(size, 84, 84, 4)).astype(np.uint8)
         actions = random.randint(0, case["num_actions"], size=size).astype(np.int32)
         returns = random.normal(0, 2, size=size).astype(np.float32)
-        policy, values, version = trained.predict(states)
+        policy, values, version, *_ = trained.predict(states)
         assert (version, size) == (number - 1, step["batch"])
         assert_near(policy[0], step["policy_row0"], "policy of the first state")
         assert_near(policy[-1], step["policy_rowlast"], "policy of the last state")
@@ -171,7 +171,7 @@ def test_min_policy_shows_in_the_prediction():
     trained = small_model(min_policy=0.5)
     for weight in trained.network.weights:
         weight.assign(10 * weight)
-    policy, _, _ = trained.predict(10 * small_batch(50)[0])
+    policy, *_ = trained.predict(10 * small_batch(50)[0])
     assert policy.min() >= 0.5 / 2.5 - 1e-6 and policy.max() > 0.55
     np.testing.assert_allclose(policy.sum(axis=1), 1, rtol=1e-6)
 
@@ -235,7 +235,7 @@ def test_one_update_by_hand():
     result = update(trained, batch_of(*batch), 0.01, 0.1)
     variables, (by_policy, by_value) = by_hand(copy, batch, 0.1, None)
     gradients = [sum(g for g in pair if g is not None) for pair in zip(by_policy, by_value, strict=True)]
-    policy, values, _ = copy.predict(states)
+    policy, values, *_ = copy.predict(states)
     for before, gradient, after in zip(variables, gradients, weights_of(trained), strict=True):
         square = 0.99 + 0.01 * np.square(gradient)
         np.testing.assert_allclose(
@@ -274,7 +274,7 @@ def test_one_trace_for_all_batch_sizes():
     built = Model(Config(), (4,), np.float32, 3, 0, network=counting)
     for size in (1, 2, 5, 16, 45):
         batch = small_batch(size)
-        policy, values, _ = built.predict(batch[0])
+        policy, values, *_ = built.predict(batch[0])
         assert (policy.shape, values.shape) == ((size, 3), (size,))
         update(built, batch_of(*batch), 0.01, 0.1)
         update(built, batch_of(*batch), 0.02, 0.0)
@@ -332,7 +332,7 @@ def test_the_prediction_is_of_its_version():
 
     def predict():
         while not stop.is_set():
-            answers.append(trained.predict(one)[1:])
+            answers.append(trained.predict(one)[1:3])
 
     predictor = threading.Thread(target=predict, daemon=True)
     predictor.start()
@@ -428,10 +428,10 @@ def test_it_learns_a_bandit():
     random = np.random.default_rng(0)
     states = np.ones((20, 1), np.float32)
     for _ in range(150):
-        policy, _, _ = trained.predict(states)
+        policy, *_ = trained.predict(states)
         actions = (random.random(20) < policy[:, 1]).astype(np.int32)
         update(trained, batch_of(states, actions, actions.astype(np.float32)), 0.01, 0.0)
-    policy, values, _ = trained.predict(states[:1])
+    policy, values, *_ = trained.predict(states[:1])
     assert policy[0, 1] > 0.95 and abs(values[0] - 1) < 0.15
 
 
@@ -680,7 +680,7 @@ def test_the_divergence_of_one_batch_in_eleven_is_measured():
 def test_the_divergence_is_that_of_the_policy_that_is_predicted(min_policy):
     trained = small_model(min_policy=min_policy)
     states, actions, returns = small_batch()
-    policy, _, _ = trained.predict(states)
+    policy, *_ = trained.predict(states)
     log_pi = np.log(policy[np.arange(len(actions)), actions])
     log_mu = (log_pi - np.linspace(-0.5, 1, len(actions))).astype(np.float32)
     batch = batch_of(states, actions, returns, mu_log_probabilities=log_mu)

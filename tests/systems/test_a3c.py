@@ -187,7 +187,7 @@ def test_the_policy_lag_is_the_updates_of_all_agents_since_the_copy_that_chose(t
     shared.updates[-1] = 100  # of an earlier session
     one._store.pull()
     other._store.pull()
-    *_, chosen_by = one.predict(batch(config, 0)[0])
+    chosen_by = one.predict(batch(config, 0)[0]).version
     before = one.predict(batch(config, 0)[0])[0].copy()
     for number in range(3):
         assert update(other, batch_of(*batch(config, number)), 0.01, 0.1).version == 101 + number

@@ -135,7 +135,7 @@ class WithoutLag(A2C):
         self.session.updater.train_on([batch])
 
 
-def weights_of(folder, system, lag):
+def weights_of(folder, system, lag, network):
     """The weights after 2,000 steps of CartPole, with the agents in one process, whose order is fixed."""
     settings = {
         "env_id": "CartPole-v1",
@@ -143,6 +143,7 @@ def weights_of(folder, system, lag):
         "num_agents": 4,
         "agent_processes": 1,
         "lag": lag,
+        "network": network,
         "seed": 3,
     }
     config = Config.from_values({**settings, "steps": 2000, "run_dir": str(folder)})
@@ -154,9 +155,10 @@ def weights_of(folder, system, lag):
     return training.session.model.network.get_weights()
 
 
-def test_a_lag_of_zero_gives_the_weights_of_a2c_bit_for_bit(tmp_path):
-    plain = weights_of(tmp_path / "plain", WithoutLag, 0)
-    for ours, theirs in zip(weights_of(tmp_path / "zero", A2C, 0), plain, strict=True):
+@pytest.mark.parametrize("network", ["auto", "lstm"])
+def test_a_lag_of_zero_gives_the_weights_of_a2c_bit_for_bit(tmp_path, network):
+    plain = weights_of(tmp_path / "plain", WithoutLag, 0, network)
+    for ours, theirs in zip(weights_of(tmp_path / "zero", A2C, 0, network), plain, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    lagging = weights_of(tmp_path / "one", A2C, 1)
+    lagging = weights_of(tmp_path / "one", A2C, 1, network)
     assert any((ours != theirs).any() for ours, theirs in zip(lagging, plain, strict=True))

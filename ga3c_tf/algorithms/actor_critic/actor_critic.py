@@ -15,11 +15,12 @@ from ga3c_tf.algorithms.actor_critic.gradients import Gradients, GraphOutputs, O
 from ga3c_tf.algorithms.actor_critic.probabilities import policy
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.columns import SCHEMA, Batch, Column, Schema
-from ga3c_tf.experience.contracts import Prediction
+from ga3c_tf.experience.columns import SCHEMA, Batch, Schema
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction
 from ga3c_tf.model.device import resolve_dtype_policy
 from ga3c_tf.model.graph_call import direct_call, trace
 from ga3c_tf.model.networks import build_network
+from ga3c_tf.model.recurrent import initial_carry, unrolling
 from ga3c_tf.model.tensorflow import keras, tf
 
 
@@ -39,7 +40,9 @@ class ActorCritic:
         schema: columns of the trajectory that a batch may have.
 
     Attributes:
-        network: keras.Model from states [B, *state_shape] to (logits [B, A], values [B]).
+        network: keras.Model from states [B, *state_shape] to (logits [B, A], values [B]), or a recurrent one,
+            see `ga3c_tf.model.recurrent`.
+        initial_carry: float32 [H], carry with which an episode begins; [0] without memory.
         states: tf.TensorSpec of a batch of states.
         dtype_policy: Keras's name of the dtype policy of the hidden layers.
         variables: trainable variables of the network.
@@ -74,10 +77,6 @@ class ActorCritic:
         with tf.device(device):
             self.loss = losses.find_loss(config, num_actions, schema)
             self.objective = Objective(config, self.loss)
-            # Each column passed to the graph costs an update some 0.01 ms, so only those read are passed.
-            self.columns = _columns_read(schema, self.loss)
-            self._dtypes = [tf.as_dtype(column.dtype) for column in self.columns]
-            self._check_minibatches()
             self.dtype_policy = resolve_dtype_policy(config.dtype_policy, device)
             self.network = network or build_network(
                 config.network,
@@ -90,9 +89,21 @@ class ActorCritic:
                 config.normalize_observations,
                 self.dtype_policy,
             )
-            self.variables = [variable.value for variable in self.network.trainable_variables]
+            self.initial_carry = initial_carry(self.network)
             self.states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)
-            self._predict = direct_call(trace(self._prediction_graph, [self.states]))
+            inputs = [self.states]
+            read = {"actions", *self.loss.columns}
+            if self.has_memory:
+                self._unrolled = unrolling(self.network)
+                inputs.append(tf.TensorSpec((None, len(self.initial_carry)), tf.float32))
+                read |= {"lengths", "carries"}
+            # Each column passed to the graph costs an update some 0.01 ms, so only those read are passed.
+            columns = schema.remembering(len(self.initial_carry)).columns
+            self.columns = [column for column in columns if column.name in read]
+            self._dtypes = [tf.as_dtype(column.dtype) for column in self.columns]
+            self._check_minibatches()
+            self.variables = [variable.value for variable in self.network.trainable_variables]
+            self._predict = direct_call(trace(self._prediction_graph, inputs))
             gradients = self.trace_gradients()
             self._compute = direct_call(gradients)
             outputs: GraphOutputs = gradients.structured_outputs
@@ -103,6 +114,11 @@ class ActorCritic:
                 if gradient is not None
             ]
 
+    @property
+    def has_memory(self) -> bool:
+        """Whether the network is recurrent."""
+        return len(self.initial_carry) > 0
+
     def trace_gradients(self) -> Any:
         """Return TensorFlow's ConcreteFunction from states, beta and columns to `GraphOutputs`."""
         columns = [
@@ -111,19 +127,32 @@ class ActorCritic:
         ]
         return trace(self._gradient_graph, [self.states, tf.TensorSpec((), tf.float32), *columns])
 
-    def predict(self, states: np.ndarray) -> Prediction:
+    def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
         """Return policy [B, A] float32, values [B] float32 and version for states [B, *state_shape].
 
-        The weights used include every update up to this version. An update still running in another thread
-        may be included in some of them.
+        A recurrent network also takes the carry before each state, [B, H], and gives that after it. The
+        weights used include every update up to this version. An update still running in another thread may be
+        included in some of them.
 
         Raises:
-            ValueError: the states have another shape or type than those of the network.
+            ValueError: the states or the carry have another shape or type than those of the network.
         """
         self.check_states(states)
+        if self.has_memory:
+            return self._predict_with(states, carry)
         with tf.device(self._device):
             policy, values, version = self._predict(tf.constant(states))
         return Prediction(policy.numpy(), values.numpy(), int(version.numpy()))
+
+    def _predict_with(self, states: np.ndarray, carry: np.ndarray) -> Prediction:
+        shape = (len(states), len(self.initial_carry))
+        if carry.shape != shape:
+            raise ValueError(f"the carry has the shape {carry.shape}; the model takes {shape}")
+        with tf.device(self._device):
+            policy, values, version, after = self._predict(
+                tf.constant(states), tf.constant(carry, tf.float32)
+            )
+        return Prediction(policy.numpy(), values.numpy(), int(version.numpy()), after.numpy())
 
     def gradients(self, batch: Batch, beta: float) -> Gradients:
         """Compute losses and gradients of one batch.
@@ -150,9 +179,12 @@ class ActorCritic:
         return Gradients.unpacked(tensors, numbers.numpy())
 
     def _check_minibatches(self) -> None:
-        """Refuse a loss that reads columns of whole segments where updates use shuffled steps."""
+        """Refuse a loss that reads columns of whole segments where updates use shuffled steps.
+
+        Those of a recurrent network use shuffled segments.
+        """
         of_segments = [column.name for column in self.columns if column.axis == "segment"]
-        if of_segments and self._config.has_minibatches:
+        if of_segments and self._config.has_minibatches and not self.has_memory:
             raise UserError(
                 f"loss {self._config.loss!r} reads {of_segments[0]}, of whole segments; it goes with "
                 "--epochs 1 and --minibatch-size 0"
@@ -189,20 +221,25 @@ class ActorCritic:
                 f"[B, {', '.join(map(str, self._state_shape))}]"
             )
 
-    def _prediction_graph(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _prediction_graph(self, states: tf.Tensor, *carry: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Return policy, values and version, and for a recurrent network the carry after the states."""
         version = self._version.read_value()
         # The weights must be read after the version, so that they are at least as new as it says.
         with tf.control_dependencies([version]):
-            logits, values = self.network(states)
-        return policy(logits, self._config.min_policy), values, version
+            if self.has_memory:
+                (logits, values), *carry = self.network((states, *carry))
+            else:
+                logits, values = self.network(states)
+        return policy(logits, self._config.min_policy), values, version, *carry
 
     def _gradient_graph(self, states: tf.Tensor, beta: tf.Tensor, *columns: tf.Tensor) -> GraphOutputs:
         names = [column.name for column in self.columns]
         by_name = dict(zip(names, columns, strict=True))
         batch = Batch(beta=beta, version=self._version.read_value(), **by_name)
-        return self.objective.gradients(lambda: self.network(states, training=True), self.variables, batch)
 
+        def outputs() -> Any:
+            if self.has_memory:
+                return self._unrolled(states, batch.carries, batch.lengths)
+            return self.network(states, training=True)
 
-def _columns_read(schema: Schema, loss: losses.Loss) -> list[Column]:
-    """Return the columns that the gradients need: the actions and those that the loss reads."""
-    return [column for column in schema.columns if column.name == "actions" or column.name in loss.columns]
+        return self.objective.gradients(outputs, self.variables, batch)

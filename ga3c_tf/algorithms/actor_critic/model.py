@@ -16,7 +16,7 @@ from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import SCHEMA, Batch, Schema
-from ga3c_tf.experience.contracts import Prediction, UpdateResult
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.experience.divergence import DivergenceSampler
 from ga3c_tf.model.device_weights import DeviceWeights
 from ga3c_tf.model.tensorflow import keras, tf
@@ -39,9 +39,11 @@ class Model(NetworkModel):
             network's own variables on the device.
 
     Attributes:
-        network: keras.Model from states [B, *state_shape] to (logits [B, A], values [B]).
+        network: keras.Model from states [B, *state_shape] to (logits [B, A], values [B]), or a recurrent one,
+            see `ga3c_tf.model.recurrent`.
         dtype_policy: Keras's name of the dtype policy of the hidden layers.
         states: tf.TensorSpec of a batch of states.
+        initial_carry: float32 [H], carry with which an episode begins; [0] without memory.
         version: Scalar int64 variable, the number of updates done.
         metrics: Names of the metrics of updates: sums over the states of a batch.
         updates_per_call: 1.
@@ -72,6 +74,7 @@ class Model(NetworkModel):
         self.network = actor_critic.network
         self.dtype_policy = actor_critic.dtype_policy
         self.states = actor_critic.states
+        self.initial_carry = actor_critic.initial_carry
         if store is None:
             self._store = DeviceWeights(config, actor_critic, self.version, device)
         else:
@@ -79,16 +82,17 @@ class Model(NetworkModel):
         # Where the weights are a copy, the model is the policy that chose the actions, not the updated one.
         self._divergence = DivergenceSampler(actor_critic.loss.bounds, is_behavior=store is not None)
 
-    def predict(self, states: np.ndarray) -> Prediction:
+    def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
         """Return policy [B, A] float32, values [B] float32 and version for states [B, *state_shape].
 
-        The weights used include every update up to this version. An update still running in another thread
-        may be included in some of them.
+        A network with memory also takes the carry before each state, [B, H], and gives that after it. The
+        weights used include every update up to this version. An update still running in another thread may be
+        included in some of them.
 
         Raises:
-            ValueError: the states have another shape or type than those of the network.
+            ValueError: the states or the carry have another shape or type than those of the network.
         """
-        return self._actor_critic.predict(states)
+        return self._actor_critic.predict(states, carry)
 
     def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
         """Update the weights on each batch. Skip an update whose losses or gradients are not finite.

@@ -17,7 +17,7 @@ from ga3c_tf.algorithms.q_learning.network import q_network
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
-from ga3c_tf.experience.contracts import Prediction, UpdateResult
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.experience.divergence import UNKNOWN
 from ga3c_tf.model.device import resolve_dtype_policy
 from ga3c_tf.model.device_weights import DeviceWeights
@@ -113,7 +113,7 @@ class QModel(NetworkModel):
     def loss(self, batch: Batch) -> QLoss:
         """Return the loss of a batch of tensors, in a graph."""
 
-    def predict(self, states: np.ndarray) -> Prediction:
+    def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
         """Return the greedy policy float32 [B, A], the highest Q float32 [B] and the version.
 
         The weights used include every update up to this version. An update still running in another thread

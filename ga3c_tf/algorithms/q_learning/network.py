@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
 from ga3c_tf.model.networks import build_network
+from ga3c_tf.model.recurrent import initial_carry
 from ga3c_tf.model.tensorflow import keras
 
 
@@ -30,7 +32,7 @@ def q_network(
         state_shape, state_dtype, num_actions, seed, dtype_policy, layer_norm: as for `build_network`.
 
     Raises:
-        UserError: an error of `build_network`.
+        UserError: an error of `build_network`, or the network has memory.
     """
     network = build_network(
         config.network,
@@ -44,6 +46,8 @@ def q_network(
         dtype_policy,
         layer_norm,
     )
+    if len(initial_carry(network)):
+        raise UserError(f"network {config.network!r} has memory, and --algorithm {config.algorithm} has none")
     states = network.input
     outputs = network.outputs
     if ":" in config.network:

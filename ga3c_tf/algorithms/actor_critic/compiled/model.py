@@ -11,7 +11,7 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
-from ga3c_tf.experience.contracts import Prediction, UpdateResult
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.model.compiled.compilation import CannotCompile, compile_all
 from ga3c_tf.model.compiled.program import Program
 from ga3c_tf.model.compiled.weights import VectorWeights
@@ -45,6 +45,8 @@ class CompiledModel(Model):
         super().__init__(config, state_shape, state_dtype, num_actions, seed, network, device)
         if ":" in config.loss:
             raise CannotCompile("the loss is your own, and rows of padding would count in it")
+        if len(self.initial_carry):
+            raise CannotCompile("the network has memory, which the compiled programs do not pass on")
         actor_critic = self._actor_critic
         slots = self._store.slots()
         self._weights = VectorWeights(config, actor_critic.variables, slots, self.version, device)
@@ -80,7 +82,7 @@ class CompiledModel(Model):
     def store(self) -> None:
         self._weights.store()
 
-    def predict(self, states: np.ndarray) -> Prediction:
+    def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
         self._actor_critic.check_states(states)
         return self._programs.prediction(len(states)).predict(states)
 

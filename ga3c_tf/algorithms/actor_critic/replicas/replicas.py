@@ -10,7 +10,8 @@ import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.network_model import NetworkModel
-from ga3c_tf.experience.contracts import Prediction
+from ga3c_tf.errors import UserError
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction
 from ga3c_tf.model.tensorflow import tf
 
 
@@ -23,12 +24,17 @@ class Replicas(NetworkModel):
     Args:
         replicas: a model on each device. The first has the weights of checkpoints.
 
+    Raises:
+        UserError: the network has memory.
+
     Attributes:
         replicas: the models.
     """
 
     def __init__(self, replicas: Sequence[Replica]):
         first = replicas[0]
+        if len(first.initial_carry):
+            raise UserError("a network with memory is trained on one device; name one in --device")
         self.metrics = first.metrics
         self.network = first.network
         self.dtype_policy = first.dtype_policy
@@ -58,7 +64,7 @@ class Replicas(NetworkModel):
     def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
         return self.replicas[0].checkpoint_objects()
 
-    def predict(self, states: np.ndarray) -> Prediction:
+    def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
         with self.lent() as number:
             return self.replicas[number].predict(states)
 
