@@ -74,7 +74,7 @@ class Agent:
         """Choose an action for one state.
 
         The action is sampled from the policy, or is the most probable one if the agent was loaded with
-        `greedy=True`.
+        `greedy=True`. An agent with memory remembers the states of the calls before, until `reset`.
 
         Args:
             state: one state, [*state_shape], as an environment from `make_environment` returns it.
@@ -83,6 +83,13 @@ class Agent:
             The action, from 0 to the number of actions - 1.
         """
         return int(self._trained.act(np.asarray(state)[None])[0])
+
+    def reset(self) -> None:
+        """Begin a new episode: an agent with memory forgets the states that it has acted on.
+
+        Agents without memory need not be told. `evaluate` and `record` begin anew by themselves.
+        """
+        self._trained.begin()
 
     def predict(
         self,
@@ -95,19 +102,23 @@ class Agent:
 
         Args:
             observation: one state [*state_shape], or a batch of states [B, *state_shape].
-            state, episode_start: not used: the network is not recurrent.
+            state: not used: an agent with memory remembers the states of the calls before, until `reset`.
+            episode_start: bool [B], whether a state is the first of its episode; only memory needs it.
             deterministic: whether to take the most probable action; by default as the agent was loaded.
 
         Returns:
             The action, or actions int64 [B], and None.
         """
+        if episode_start is not None:
+            self._trained.begin(np.flatnonzero(episode_start).tolist())
         states = np.asarray(observation)
         is_one = states.ndim == len(self._trained.model.states.shape) - 1
         actions = self._trained.act(states[None] if is_one else states, deterministic)
         return (actions[0] if is_one else actions), None
 
     def policy(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict policy and values for a batch of states.
+        """Predict policy and values for a batch of states; an agent with memory takes each as the first of an
+        episode.
 
         Args:
             states: batch of states, [B, *state_shape], of the dtype that the environment returns.
@@ -115,8 +126,10 @@ class Agent:
         Returns:
             Policy [B, actions] and values [B], both float32.
         """
-        policy, values, _ = self._trained.model.predict(np.asarray(states))
-        return policy, values
+        model = self._trained.model
+        carry = np.tile(model.initial_carry, (len(states), 1))
+        prediction = model.predict(np.asarray(states), carry)
+        return prediction.policy, prediction.value
 
     @property
     def network(self) -> keras.Model:
@@ -159,6 +172,7 @@ class Agent:
         result = summary(
             self._trained, evaluate(self._trained, episodes, seed, max_episode_steps), self._greedy, seed
         )
+        self.reset()
         ends = result["interval_95"]
         interval = (ends[0], ends[1]) if ends else None
         return Scores(
@@ -182,7 +196,9 @@ class Agent:
         _check_range("episodes", episodes, 1)
         _check_range("seed", seed, 0)
         self._trained.seed_actions(seed)
-        return record(self._trained, episodes, seed, Path(file))
+        scores = record(self._trained, episodes, seed, Path(file))
+        self.reset()
+        return scores
 
     def export(self, file: str | Path, form: str | None = None) -> dict[str, Any]:
         """Write the network to a file for other programs, and its metadata to FILE.json beside it.

@@ -95,9 +95,11 @@ def _play_episodes(
     states = np.stack([begun[number].state for number in range(count)])
     # The order after the end of an episode begins the next one, and is no step.
     begins = np.zeros(count, bool)
+    agent.begin()
     while playing := [number for number in range(count) if len(played[number]) < quota[number]]:
         actions = agent.act(states)
         orders = {number: None if begins[number] else int(actions[number]) for number in playing}
+        agent.begin([number for number, action in orders.items() if action is None])
         for number, outcome in environments.play(orders).items():
             states[number] = outcome.state
             scores[number] += outcome.reward

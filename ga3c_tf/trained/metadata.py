@@ -57,8 +57,11 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
         return {
             "environment": config.env_id,
             "actions": _action_meanings(environment, int(actions.n)),
-            "inputs": {"states": {"dtype": states.dtype.name, "shape": ["batch", *states.shape]}},
-            "outputs": _outputs(config, int(actions.n)),
+            "inputs": {
+                "states": {"dtype": states.dtype.name, "shape": ["batch", *states.shape]},
+                **_carry_input(agent),
+            },
+            "outputs": {**_outputs(config, int(actions.n)), **_carry_output(agent)},
             "preprocessing": {**_observations(config, environment), "scaling": _scaling(agent)},
             "network": config.network if ":" in config.network else agent.model.network.name,
             "training": {
@@ -71,6 +74,26 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
             "score": _figures(score),
             "ga3c_tf": __version__,
         }
+
+
+def _carry_input(agent: TrainedAgent) -> dict[str, Any]:
+    """Describe the carry that a network with memory takes."""
+    initial = agent.model.initial_carry
+    if not len(initial):
+        return {}
+    meaning = "carry after the state before, in each row; at the start of an episode the initial one"
+    shape = ["batch", len(initial)]
+    return {"carry": {"dtype": "float32", "shape": shape, "meaning": meaning, "initial": initial.tolist()}}
+
+
+def _carry_output(agent: TrainedAgent) -> dict[str, Any]:
+    """Describe the carry that a network with memory gives."""
+    size = len(agent.model.initial_carry)
+    if not size:
+        return {}
+    return {
+        "next_carry": {"dtype": "float32", "shape": ["batch", size], "meaning": "carry after these states"}
+    }
 
 
 def _outputs(config: Config, actions: int) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 Keras.
 
 In all three formats the input is `states` [B, *state_shape]. The outputs are `policy` float32 [B, A] and
-`value` float32 [B], the same as those of `NetworkModel.predict`.
+`value` float32 [B], the same as those of `NetworkModel.predict`. A recurrent network has another input
+`carry` and output `next_carry`, float32 [B, H].
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def write_network(
     try:
         with keras_settings(), plain_path(file.parent) as plain:
             network = _in_built_in_layers(model.network) if form == "keras" else model.network
-            _write(_exported(network, model.states, min_policy), Path(plain, file.name), form)
+            carry = len(model.initial_carry)
+            _write(_exported(network, model.states, carry, min_policy), Path(plain, file.name), form)
         if form == "onnx":
             _finish_onnx(file, metadata)
     except OSError as error:
@@ -55,22 +57,34 @@ def write_network(
         ) from error
 
 
-def _exported(network: keras.Model, spec: tf.TensorSpec, min_policy: float) -> keras.Model:
+def _exported(network: keras.Model, spec: tf.TensorSpec, carry: int, min_policy: float) -> keras.Model:
     """Return the network with outputs 'policy' [B, A] and 'value' [B]; the policy holds probabilities, not
     logits.
 
-    The probabilities are (softmax + m) / (1 + m * A), with m = `min_policy`.
+    The probabilities are (softmax + m) / (1 + m * A), with m = `min_policy`. With a carry of so many numbers,
+    the network has it as another input and output.
     """
     states = keras.Input(spec.shape[1:], dtype=spec.dtype.name, name="states")
+    if carry:
+        inputs = {"states": states, "carry": keras.Input((carry,), name="carry")}
+        (logits, value), after = network((states, inputs["carry"]))
+        outputs = _of_logits(logits, value, min_policy)
+        outputs["next_carry"] = keras.layers.Identity(name="next_carry")(after)
+        return keras.Model(inputs, outputs, name="agent")
     outputs = network(states)
     if isinstance(outputs, keras.KerasTensor):
         return keras.Model(states, _of_q_values(outputs), name="agent")
     logits, value = outputs
+    return keras.Model(states, _of_logits(logits, value, min_policy), name="agent")
+
+
+def _of_logits(
+    logits: keras.KerasTensor, value: keras.KerasTensor, min_policy: float
+) -> dict[str, keras.KerasTensor]:
+    """Return the outputs of an actor-critic's network: the policy, and the value."""
     scale = 1 / (1 + min_policy * logits.shape[-1])
     policy = keras.layers.Rescaling(scale, min_policy * scale, name="policy")(keras.layers.Softmax()(logits))
-    return keras.Model(
-        states, {"policy": policy, "value": keras.layers.Identity(name="value")(value)}, name="agent"
-    )
+    return {"policy": policy, "value": keras.layers.Identity(name="value")(value)}
 
 
 def _of_q_values(q_values: keras.KerasTensor) -> dict[str, keras.KerasTensor]:
@@ -107,8 +121,10 @@ def _write(exported: keras.Model, file: Path, form: str) -> None:
     if form == "keras":
         exported.save(file)
         return
-    [states] = exported.inputs
-    signature = [keras.InputSpec(shape=states.shape, dtype=states.dtype, name=states.name)]
+    signature = keras.tree.map_structure(
+        lambda tensor: keras.InputSpec(shape=tensor.shape, dtype=tensor.dtype, name=tensor.name),
+        [exported.input],
+    )
     its_name = {"onnx": "onnx", "savedmodel": "tf_saved_model"}[form]
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # `_finish_onnx` reports what cannot be converted
     with warnings.catch_warnings():

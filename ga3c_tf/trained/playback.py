@@ -158,6 +158,7 @@ def _play(
     scores = []
     for episode in range(episodes):
         state, _ = environment.reset(seed=seed if episode == 0 else None)
+        agent.begin()
         score = 0.0
         done = False
         on_state()

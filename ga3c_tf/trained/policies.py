@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +14,7 @@ from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.contracts import Prediction
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.trained import weights
@@ -56,25 +57,47 @@ class ModelAgent:
         self._greedy = greedy
         self._before = before
         self.seed_actions(seed)
+        self.begin()
 
     def seed_actions(self, seed: int) -> None:
         """Restart the random stream of the sampled actions from `seed`."""
         self._rng = _actions_of(seed)
 
+    def begin(self, rows: Sequence[int] | None = None) -> None:
+        """Take the next states in these rows as the first of their episodes; None for all rows.
+
+        Without memory this changes nothing.
+        """
+        if rows is None:
+            self._carry = np.empty((0, len(self.model.initial_carry)), np.float32)
+        elif len(self._carry):
+            self._carry[[*rows]] = self.model.initial_carry
+
     def act(self, states: np.ndarray, greedy: bool | None = None) -> np.ndarray:
-        """Return actions int64 [B] for states [B, *state_shape].
+        """Return actions int64 [B] for states [B, *state_shape]. Row for row, they follow those before.
 
         Args:
             states: the states.
             greedy: whether to take the most probable actions; None: as given to the constructor.
         """
         self._before()
-        policy, _, _ = self.model.predict(states)
+        policy = self.predict(states).policy
         if self._greedy if greedy is None else greedy:
             return policy.argmax(axis=1)
         cumulative = policy.cumsum(axis=1)
         draws = self._rng.random(len(policy))[:, None] * cumulative[:, -1:]
         return np.minimum((cumulative <= draws).sum(axis=1), policy.shape[1] - 1)
+
+    def predict(self, states: np.ndarray) -> Prediction:
+        """Return the prediction for states [B, *state_shape]. Row for row, they follow those before."""
+        initial = self.model.initial_carry
+        if not len(initial):
+            return self.model.predict(states)
+        if len(self._carry) != len(states):
+            self._carry = np.tile(initial, (len(states), 1))
+        prediction = self.model.predict(states, self._carry)
+        self._carry = np.array(prediction.carry)
+        return prediction
 
 
 class TrainedAgent(ModelAgent):
@@ -168,6 +191,9 @@ class RandomAgent:
         self.config: Config = read_config(run, "playing").replace(terminal_on_life_loss=False)
         self._num_actions = describe_environment(self.config).num_actions
         self._rng = _actions_of(seed)
+
+    def begin(self, rows: Sequence[int] | None = None) -> None:
+        """Begin episodes, as `ModelAgent.begin` does; there is no memory."""
 
     def act(self, states: np.ndarray) -> np.ndarray:
         """Return actions int64 [B] for states [B, *state_shape]."""

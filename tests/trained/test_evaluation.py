@@ -342,7 +342,7 @@ def test_an_agent_samples_from_its_policy_unless_it_is_greedy(tmp_path, monkeypa
     monkeypatch.setattr(policies.Checkpoints, "restore", lambda self, which: {"agent_steps": 5})
     agent = policies.TrainedAgent(tmp_path, 5, greedy=greedy, seed=0, device="/CPU:0", warn=print)
     state = np.array([1, 0, 1, 0, 8, -4], np.float32)
-    [policy], _, _ = agent.model.predict(state[None])
+    [policy], *_ = agent.model.predict(state[None])
     assert policy.min() > 0.1 and policy.max() < 0.7
     actions = agent.act(np.tile(state, (10_000, 1)))
     shares = np.bincount(actions, minlength=3) / len(actions)

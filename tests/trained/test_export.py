@@ -61,7 +61,7 @@ def outputs_of(file, form, states):
 
 
 def assert_same_outputs(file, form, states, model):
-    policy, value, _ = model.predict(states)
+    policy, value, *_ = model.predict(states)
     their_policy, their_value = outputs_of(file, form, states)
     np.testing.assert_allclose(their_policy, policy, rtol=0, atol=1e-5)
     np.testing.assert_allclose(their_value, value, rtol=1e-5, atol=1e-5)
@@ -111,6 +111,29 @@ def test_scaling_by_mean_and_deviation_and_the_minimum_of_the_policy_are_exporte
     write_network(model, 0.05, file, form, {})
     states = rng.integers(0, 256, (6, *shape)).astype(dtype)
     assert_same_outputs(file, form, states, model)
+    if form == "keras":  # for programs without this package
+        with zipfile.ZipFile(file) as archive:
+            assert "ga3c_tf" not in archive.read("config.json").decode()
+
+
+@pytest.mark.parametrize("form", SUFFIXES)
+def test_the_carry_is_an_input_and_an_output(tmp_path, form):
+    model = Model(Config(network="mlp-lstm", normalize_observations=True), (4,), np.float32, 3, seed=1)
+    file = tmp_path / f"agent{SUFFIXES[form]}"
+    write_network(model, 0.0, file, form, {})
+    rng = np.random.default_rng(0)
+    inputs = {"states": rng.normal(size=(5, 4)), "carry": rng.normal(size=(5, 128))}
+    inputs = {name: values.astype(np.float32) for name, values in inputs.items()}
+    expected = model.predict(**inputs)
+    if form == "onnx":
+        names = ["policy", "value", "next_carry"]
+        outputs = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"]).run(names, inputs)
+        outputs = dict(zip(names, outputs, strict=True))
+    else:
+        loaded = keras.saving.load_model(file) if form == "keras" else tf.saved_model.load(file)
+        outputs = loaded(inputs) if form == "keras" else loaded.serve(inputs)
+    for name, values in zip(("policy", "value", "next_carry"), expected[:2] + expected[3:], strict=True):
+        np.testing.assert_allclose(outputs[name], values, rtol=1e-5, atol=1e-5)
     if form == "keras":  # for programs without this package
         with zipfile.ZipFile(file) as archive:
             assert "ga3c_tf" not in archive.read("config.json").decode()
