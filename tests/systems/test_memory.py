@@ -138,7 +138,7 @@ def test_a_trained_agent_remembers_the_episode_until_it_is_reset(trained):
     agent.act(states[0])
     first = model.predict(states[:1], model.initial_carry[None])
     np.testing.assert_array_equal(agent._trained._carry, first.carry)
-    np.testing.assert_array_equal(agent.predict(states[:1])[0], first.policy)
+    np.testing.assert_array_equal(agent.policy(states[:1])[0], first.policy)
 
 
 def test_evaluations_and_videos_are_of_episodes_that_begin_without_memory(trained, tmp_path):
