@@ -7,7 +7,7 @@ import pytest
 from checks import update
 
 from ga3c_tf.algorithms.actor_critic.model import Model
-from ga3c_tf.algorithms.actor_critic.replicas.replicas import Replicas
+from ga3c_tf.algorithms.actor_critic.replicas.synchronous import SynchronousReplicas
 from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config, network_for
 from ga3c_tf.errors import UserError
@@ -274,7 +274,7 @@ def test_lstm_is_behind_the_network_for_the_observation(shape, name):
 def test_several_devices_refuse_memory():
     model = Model(Config(network="mlp-lstm"), (4,), np.float32, 3, 0)
     with pytest.raises(UserError, match="a network with memory is trained on one device"):
-        Replicas([model, model])
+        SynchronousReplicas(Config(), [model, model])
 
 
 def test_the_memory_lasts_at_first():

@@ -29,6 +29,9 @@ class RandomAgent:
     def __init__(self, env_id, **settings):
         self.config = Config(env_id=env_id, **settings)
 
+    def begin(self, rows=None):
+        pass
+
     def act(self, states):
         return np.zeros(len(states), np.int64)
 
