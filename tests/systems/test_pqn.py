@@ -102,7 +102,8 @@ def test_lag_and_metrics_are_measured(tmp_path, system):
         assert np.isnan(metrics[name]).all()
 
 
-@pytest.mark.slow  # 30 s
+@pytest.mark.slow  # 40 s
+@pytest.mark.timeout(600)  # ten processes with TensorFlow, on a machine that may be slow
 @pytest.mark.parametrize(
     ("algorithm", "options"), [("pqn", []), ("dqn", ["--replay-start", 200, "--save-replay", "--dueling"])]
 )
