@@ -13,7 +13,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.plugins import KNOWN_EVERYWHERE, OBJECT, passed_object, users_errors
 
 gymnasium.register(
-    "ga3c_tf/CartPoleMemory-v0", "ga3c_tf.environments.cartpole_memory:CartPoleMemory", max_episode_steps=500
+    "GA3C/CartPoleMemory-v0", "ga3c_tf.environments.cartpole_memory:CartPoleMemory", max_episode_steps=500
 )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OBJECT = "object"
 """Takes the place of the module in the name of a function that was passed as a Python object."""
 _objects: dict[str, Callable[..., Any]] = {}
-KNOWN_EVERYWHERE = ("ALE/", "MinAtar/", "ga3c_tf/")
+KNOWN_EVERYWHERE = ("ALE/", "MinAtar/", "GA3C/")
 """Prefixes of the ids of environments that this package makes by itself in every process."""
 
 

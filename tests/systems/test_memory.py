@@ -77,7 +77,7 @@ def test_memory_begins_with_an_episode_and_lasts_as_long(tmp_path, monkeypatch, 
 
 def train(folder, **settings):
     """Train on CartPole without velocities, or another environment; return the summary and the training."""
-    settings = {"env_id": "ga3c_tf/CartPoleMemory-v0", "network": "lstm", "num_agents": 2, **settings}
+    settings = {"env_id": "GA3C/CartPoleMemory-v0", "network": "lstm", "num_agents": 2, **settings}
     config = Config(run_dir=str(folder), log_seconds=0.2, seed=1, **settings)
     training, run = new_training(config, ["train"], print)
     try:
@@ -121,7 +121,7 @@ def trained(tmp_path_factory):
     """A run folder of a network with memory."""
     folder = tmp_path_factory.mktemp("memory") / "run"
     words = ["--network", "lstm", "--steps", 300, "--agents", 2, "--seed", 1, "--system", "serial"]
-    output_of("train", "ga3c_tf/CartPoleMemory-v0", "--run-dir", folder, *words)
+    output_of("train", "GA3C/CartPoleMemory-v0", "--run-dir", folder, *words)
     return folder
 
 
