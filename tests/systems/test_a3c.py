@@ -266,7 +266,7 @@ def test_a_report_is_one_record_with_the_predictions_since_the_last():
     for _ in range(3):
         report.predicted(1)
     report.updated(helpers.update_record(np.array([7, 7]), -1.0, 2.0, 0.5))
-    measured = (Divergence(1.0, 2.0, 3.0, 4.0, 5.0), SegmentLag(6.0, 7.0))
+    measured = (Divergence(1.0, 2.0, 3.0, 4.0, 5.0), SegmentLag(6.0, 7.0, 8.0))
     report.updated(
         helpers.update_record(np.array([0]), 0.0, 0.0, 0.0, divergence=measured[0], within=measured[1])
     )
