@@ -103,7 +103,7 @@ class Evaluate(Callback):
         score["training"] = {"seed": training.config.seed, "minutes": round(training.session.time_s / 60, 1)}
         config = training.config.replace(run_dir=None)
         training.session.model.store()
-        content = packed_weights(training.session.model, most_bytes=None)
+        content = packed_weights(training.session.model, is_limited=False)
         save_weights(training.path / BEST, content, config.to_json(), score)
 
 

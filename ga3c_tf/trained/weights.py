@@ -85,18 +85,18 @@ def check_free(folder: Path) -> None:
         raise UserError(f"{folder} has something else in it; name a new folder for the weights")
 
 
-def packed_weights(model: NetworkModel, name: str = FILE, most_bytes: int | None = MOST_BYTES) -> bytes:
+def packed_weights(model: NetworkModel, name: str = FILE, is_limited: bool = True) -> bytes:
     """Return the content of a file of weights.
 
     Args:
         model: the model whose weights are packed.
         name: name of the file, `FILE` or `SAFETENSORS`.
-        most_bytes: largest size of a NumPy archive; None for any.
+        is_limited: whether a NumPy archive may have `MOST_BYTES` at most.
 
     Raises:
         UserError: the NumPy archive is larger.
     """
-    return _safetensors_of(model) if name == SAFETENSORS else _archive_of(model, most_bytes)
+    return _safetensors_of(model) if name == SAFETENSORS else _archive_of(model, is_limited)
 
 
 def save_weights(folder: Path, content: bytes, config_json: str, score: dict, name: str = FILE) -> Path:
@@ -193,19 +193,19 @@ def _safetensors() -> types.ModuleType:
     return safetensors.numpy
 
 
-def _archive_of(model: NetworkModel, most_bytes: int | None) -> bytes:
+def _archive_of(model: NetworkModel, is_limited: bool) -> bytes:
     """Return the weights as a compressed NumPy archive, each named by its number.
 
     Raises:
-        UserError: the archive is over `most_bytes`.
+        UserError: the archive is limited, and over `MOST_BYTES`.
     """
     archive = io.BytesIO()
     arrays = {str(number): weights for number, weights in enumerate(model.network.get_weights())}
     np.savez_compressed(archive, **{name: array.astype(np.float32) for name, array in arrays.items()})
     size = len(archive.getvalue())
-    if most_bytes is not None and size > most_bytes:
+    if is_limited and size > MOST_BYTES:
         raise UserError(
-            f"the weights take {size / 1e6:.1f} MB, and a NumPy archive has at most {most_bytes / 1e6:.0f}; "
+            f"the weights take {size / 1e6:.1f} MB, and a NumPy archive has at most {MOST_BYTES / 1e6:.0f}; "
             "--format huggingface has no limit"
         )
     return archive.getvalue()
@@ -222,4 +222,7 @@ def _safetensors_of(model: NetworkModel) -> bytes:
 
 def _numpy_arrays(file: Path) -> dict[str, np.ndarray]:
     with np.load(file, allow_pickle=False) as archive:
+        # NumPy reads as many numbers as a header says, which may end before the checksum if it is damaged.
+        if damaged := archive.zip.testzip():
+            raise ValueError(f"the checksum of {damaged} is wrong")
         return dict(archive)
