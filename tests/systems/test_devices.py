@@ -77,15 +77,15 @@ def test_a2c_resumes_on_other_devices_and_on_one(tmp_path):
 def test_an_error_on_one_device_ends_the_run_with_it_and_a_checkpoint(tmp_path, monkeypatch):
     """The devices of this process are one, so that both replicas are on it."""
     monkeypatch.setattr(Config, "device_names", ["/CPU:0", "/CPU:0"])
-    gradients = PlainReplica.gradients
+    learn = PlainReplica.learn
     calls = itertools.count()
 
     def fail_at_last(self, *arguments):
         if next(calls) == 40:
             raise OSError("the device is gone")
-        return gradients(self, *arguments)
+        return learn(self, *arguments)
 
-    monkeypatch.setattr(PlainReplica, "gradients", fail_at_last)
+    monkeypatch.setattr(PlainReplica, "learn", fail_at_last)
     settings = {"env_id": "CartPole-v1", "network": "mlp", "seed": 1, "num_agents": 4, "agent_processes": 1}
     config = Config(**settings, devices="cpu:2", steps=10**6, run_dir=str(tmp_path))
     training = Training(

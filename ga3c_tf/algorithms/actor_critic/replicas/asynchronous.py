@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.actor_critic.replicas.replicas import Replicas
@@ -27,25 +25,12 @@ class AsynchronousReplicas(Replicas):
     """
 
     def __init__(self, config: Config, replicas: Sequence[Replica]):
-        super().__init__(replicas)
+        super().__init__(replicas, config.pull_updates)
         self.metrics = (*self.metrics, "replica_lag")
-        self._pull_updates = config.pull_updates
         self._divergence = DivergenceSampler(replicas[0].bounds)
-        self._versions = [0] * len(replicas)  # updates that their weights contain at least
-        self._pulling = [threading.Lock() for _ in replicas]
-
-    def load(self) -> None:
-        super().load()
-        self._versions = [self.updates] * len(self.replicas)
 
     def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
         return [self._update(batch, rates) for batch in batches]
-
-    @contextmanager
-    def lent(self) -> Iterator[int]:
-        with super().lent() as number:
-            self._pull(number)
-            yield number
 
     def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
         with self.lent() as number:
@@ -54,15 +39,7 @@ class AsynchronousReplicas(Replicas):
         version = before
         if gradients.finite:
             version = self.replicas[0].apply(gradients.tensors, rates.learning_rate)
-            self._versions[0] = version  # with several trainers it may be one behind for a moment
+            self._updated(version)
         divergence = self._divergence.sample(batch, gradients.log_pi)
         metrics = {**gradients.metrics, "replica_lag": (version - 1 - before) * len(batch)}
         return UpdateResult(metrics, divergence, version, gradients.finite)
-
-    def _pull(self, number: int) -> None:
-        """Bring a replica's copy up to date if it is too old."""
-        with self._pulling[number]:
-            newest = self._versions[0]
-            if newest - self._versions[number] >= self._pull_updates:
-                self.replicas[number].replace(self.replicas[0].weights(), newest)
-                self._versions[number] = newest

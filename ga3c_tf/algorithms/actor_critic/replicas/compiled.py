@@ -12,7 +12,9 @@ from ga3c_tf.algorithms.actor_critic.gradients import Gradients
 from ga3c_tf.algorithms.actor_critic.replicas.programs import ReplicaPrograms
 from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica, without_clipping
 from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.contracts import UpdateResult
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.compiled.compilation import compile_all
 from ga3c_tf.model.tensorflow import tf
@@ -37,6 +39,14 @@ class CompiledReplica(CompiledModel, Replica):
         self._device = device
         self._programs = ReplicaPrograms(config, self._actor_critic, self._weights, device)
         self.bounds = self._actor_critic.loss.bounds
+
+    def learn(self, batch: Batch, rates: Rates) -> UpdateResult:
+        gradients = self.gradients(batch, rates.beta)
+        divergence = self._divergence.sample(batch, gradients.log_pi)
+        version = self._updates
+        if gradients.finite:
+            version = self.apply(gradients.tensors, rates.learning_rate)
+        return UpdateResult(gradients.metrics, divergence, version, gradients.finite)
 
     def gradients(self, batch: Batch, beta: float) -> Gradients:
         self._actor_critic.check(batch)

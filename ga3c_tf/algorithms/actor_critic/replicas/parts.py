@@ -15,6 +15,11 @@ SMALLEST_WORK = 2**25
 """Least states of a part times weights of the network. Below it a device gains less than its call costs."""
 
 
+def is_small(states: int, weights: int) -> bool:
+    """Return whether so many states are too few for a call to a device of their own, as `number_of_parts`."""
+    return states * weights < SMALLEST_WORK
+
+
 def number_of_parts(states: int, weights: int, devices: int) -> int:
     """Return how many devices should compute the gradients of a batch.
 

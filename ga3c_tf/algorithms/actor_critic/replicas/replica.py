@@ -12,8 +12,10 @@ from ga3c_tf.algorithms.actor_critic.gradients import Gradients, clipped
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
-from ga3c_tf.experience.divergence import Bounds
+from ga3c_tf.experience.contracts import UpdateResult
+from ga3c_tf.experience.divergence import Bounds, DivergenceSampler
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.device_weights import DeviceWeights
 from ga3c_tf.model.tensorflow import tf
@@ -36,6 +38,10 @@ class Replica(NetworkModel):
     @abstractmethod
     def apply(self, gradients: Sequence[np.ndarray], learning_rate: float) -> int:
         """Clip gradients and update the weights; return the updates done with this one."""
+
+    @abstractmethod
+    def learn(self, batch: Batch, rates: Rates) -> UpdateResult:
+        """Make the update of a whole batch."""
 
     @abstractmethod
     def weights(self) -> list[np.ndarray]:
@@ -66,6 +72,11 @@ class PlainReplica(Model, Replica):
             store=functools.partial(_clipping_store, config, device),
         )
         self.bounds = self._actor_critic.loss.bounds
+        self._divergence = DivergenceSampler(self.bounds)
+
+    def learn(self, batch: Batch, rates: Rates) -> UpdateResult:
+        [result] = self.train([batch], rates)
+        return result
 
     def gradients(self, batch: Batch, beta: float) -> Gradients:
         gradients = self._actor_critic.gradients(batch, beta)

@@ -18,11 +18,13 @@ from ga3c_tf.model.tensorflow import tf
 class Replicas(NetworkModel):
     """Equal models on several devices. A subclass says how they are updated. Thread-safe.
 
-    Each prediction is made on the device with the fewest calls under way, whatever the numbers of predictors
-    and devices.
+    The first replica is updated. The others pull its weights before a call if theirs are too old. Each
+    prediction is made on the device with the fewest calls under way, whatever the numbers of predictors and
+    devices.
 
     Args:
         replicas: a model on each device. The first has the weights of checkpoints.
+        most_behind: number of updates by which a replica's weights may be too old, plus 1.
 
     Raises:
         UserError: the network has memory.
@@ -31,7 +33,7 @@ class Replicas(NetworkModel):
         replicas: the models.
     """
 
-    def __init__(self, replicas: Sequence[Replica]):
+    def __init__(self, replicas: Sequence[Replica], most_behind: int = 1):
         first = replicas[0]
         if len(first.initial_carry):
             raise UserError("a network with memory is trained on one device; name one in --device")
@@ -44,6 +46,9 @@ class Replicas(NetworkModel):
         self._lending = threading.Lock()
         self._under_way = [0] * len(replicas)
         self._lent = [0] * len(replicas)  # in all, so that they are lent in turn
+        self._most_behind = most_behind
+        self._versions = [0] * len(replicas)  # updates that their weights contain at least
+        self._pulling = [threading.Lock() for _ in replicas]
 
     @property
     def updates(self) -> int:
@@ -57,6 +62,7 @@ class Replicas(NetworkModel):
                 variable.assign(weight)
             other.version.assign(first.version)
             other.load()
+        self._versions = [self.updates] * len(self.replicas)
 
     def store(self) -> None:
         self.replicas[0].store()
@@ -70,12 +76,13 @@ class Replicas(NetworkModel):
 
     @contextmanager
     def lent(self) -> Iterator[int]:
-        """Lend the replica with the fewest calls under way, by its number."""
+        """Lend the replica with the fewest calls under way, by its number. Its weights are new enough."""
         with self._lending:
             number = min(range(len(self.replicas)), key=self._load_of)
             self._under_way[number] += 1
             self._lent[number] += 1
         try:
+            self._pull(number)
             yield number
         finally:
             with self._lending:
@@ -83,3 +90,16 @@ class Replicas(NetworkModel):
 
     def _load_of(self, number: int) -> tuple[int, int]:
         return self._under_way[number], self._lent[number]
+
+    def _updated(self, version: int) -> None:
+        """Note that the first replica has been updated so many times."""
+        with self._lending:
+            self._versions[0] = max(self._versions[0], version)
+
+    def _pull(self, number: int) -> None:
+        """Bring a replica's copy of the first one's weights up to date if it is too old."""
+        with self._pulling[number]:
+            newest = self._versions[0]
+            if newest - self._versions[number] >= self._most_behind:
+                self.replicas[number].replace(self.replicas[0].weights(), newest)
+                self._versions[number] = newest

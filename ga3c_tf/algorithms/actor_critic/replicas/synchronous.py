@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients
 from ga3c_tf.algorithms.actor_critic.replicas.device_thread import DeviceThreads
-from ga3c_tf.algorithms.actor_critic.replicas.parts import joined, number_of_parts, parts_of
+from ga3c_tf.algorithms.actor_critic.replicas.parts import is_small, joined, number_of_parts, parts_of
 from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.actor_critic.replicas.replicas import Replicas
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
-from ga3c_tf.experience.contracts import UpdateResult
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.experience.divergence import DivergenceSampler
-
-Map = Callable[..., list[Any]]
-"""Calls a function with the arguments of each device."""
 
 
 class SynchronousReplicas(Replicas):
-    """An update is that of one model on the whole batch, after which all have the same weights.
+    """An update is that of one model on the whole batch, after which no other weights are used.
+
+    What is too small to be shared is the first device's: between busy agents, a thread waits milliseconds for
+    a core, and a copy of the weights costs more than a small update.
 
     Args:
         config: settings of the run.
@@ -36,56 +37,43 @@ class SynchronousReplicas(Replicas):
         self._threads = DeviceThreads(config.device_names)
         self._divergence = DivergenceSampler(replicas[0].bounds)
         self._in_order = threading.Lock()
-        """Held during an update, so that those of several trainers have the same order on all devices."""
+        """Held during an update of several devices, so that those of several trainers have one order."""
+
+    def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
+        if is_small(len(states), self._weights):
+            return self.replicas[0].predict(states)
+        return super().predict(states)
 
     def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
         return [self._update(batch, rates) for batch in batches]
 
     def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
         parts = parts_of(batch, number_of_parts(len(batch), self._weights, len(self.replicas)))
-        # For one part, the trainer does it all: between busy agents, a thread waits milliseconds for a core.
-        on_devices = self._threads.map if len(parts) > 1 else _in_turn
-        gradients = self._gradients(batch, parts, rates.beta, on_devices)
+        if len(parts) == 1:
+            result = self.replicas[0].learn(batch, rates)
+        else:
+            with self._in_order:
+                result = self._update_together(batch, parts, rates)
+        if result.applied:
+            self._updated(result.version)
+        return result
+
+    def _update_together(self, batch: Batch, parts: Sequence[Batch], rates: Rates) -> UpdateResult:
+        gradients = self._gradients(batch, parts, rates.beta)
         divergence = self._divergence.sample(batch, gradients.log_pi)
         version = self.updates
         if gradients.finite:
-            version = self._apply(gradients, rates.learning_rate, on_devices)
+            [version] = self._threads.map(
+                lambda first: first.apply(gradients.tensors, rates.learning_rate), self.replicas[:1]
+            )
         return UpdateResult(gradients.metrics, divergence, version, gradients.finite)
 
-    def _gradients(self, batch: Batch, parts: Sequence[Batch], beta: float, on_devices: Map) -> Gradients:
-        if len(parts) == 1:
-            with self.lent() as number:
-                return self.replicas[number].gradients(batch, beta)
-
-        def gradients(replica: Replica, part: Batch) -> Gradients:
-            return replica.gradients(part, beta)
+    def _gradients(self, batch: Batch, parts: Sequence[Batch], beta: float) -> Gradients:
+        def gradients(number: int, part: Batch) -> Gradients:
+            self._pull(number)
+            return self.replicas[number].gradients(part, beta)
 
         shares = [1.0] * len(parts)
         if self._config.loss_reduction == "mean":
             shares = [len(part) / len(batch) for part in parts]
-        return joined(on_devices(gradients, self.replicas, parts), shares)
-
-    def _apply(self, gradients: Gradients, learning_rate: float, on_devices: Map) -> int:
-        """Update the first replica, and copy its weights to the others.
-
-        Each could make the update by itself, but on a CPU a copy costs a fifth of RMSProp's step.
-        """
-        first = self.replicas[0]
-
-        def apply(replica: Replica) -> int:
-            return replica.apply(gradients.tensors, learning_rate)
-
-        with self._in_order:
-            [version] = on_devices(apply, [first])
-            weights = first.weights()
-
-            def copy(replica: Replica) -> None:
-                if replica is not first:
-                    replica.replace(weights, version)
-
-            on_devices(copy, self.replicas)
-        return version
-
-
-def _in_turn(function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-    return list(map(function, *arguments))
+        return joined(self._threads.map(gradients, range(len(parts)), parts), shares)
