@@ -224,7 +224,9 @@ def value_in(config, name):
         return NO_VALUE
     if isinstance(value, bool):
         return "on" if value else "off"
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else value
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else value
 
 
 @pytest.mark.parametrize(("page", "is_q_learning"), [("usage.md", False), ("q-learning.md", True)])

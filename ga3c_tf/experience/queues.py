@@ -107,7 +107,7 @@ class IndexQueue(RecordQueue):
 
     def put(self, record: ArrayLike, generation: int = 0) -> None:
         """Write an index, or an array of indices, of a process of this generation, like `RecordQueue.put`."""
-        # A message as one number: with fields, an agent's step would take 3 us more.
+        # A message as one number: with fields, this takes 8 us instead of 5.
         self._write((np.asarray(record, WHOLE) | WHOLE.type(generation << 32)).tobytes())
 
     def get(self, maximum: int = 1) -> np.ndarray:

@@ -182,7 +182,8 @@ def slow_m2po(log_pi, log_mu, advantages):
     moments = np.minimum(np.square(harmful)[:, None], bounds**2).mean(axis=0)
     assert moments[-1] > SECOND_MOMENT, "the bound must be needed"
     most = bounds[moments <= SECOND_MOMENT].max()
-    low, high = min(np.exp(-most), M2PO_RANGE[0]), max(np.exp(most), M2PO_RANGE[1])
+    low = min(np.exp(-most), M2PO_RANGE[0])
+    high = max(np.exp(most), M2PO_RANGE[1])
     return clipped_factors(np.exp(log_pi - log_mu), advantages, low, high)
 
 

@@ -38,7 +38,8 @@ def random_states(shape, dtype, count=B):
 def batch_of(states, carries, lengths=LENGTHS, actions=3, **columns):
     """A batch of segments of these lengths, with all columns that any correction reads."""
     rng = np.random.default_rng(7)
-    steps, segments = len(states), len(lengths)
+    steps = len(states)
+    segments = len(lengths)
     values = {
         "actions": rng.integers(0, actions, steps).astype(np.int32),
         "rewards": rng.normal(size=steps).astype(np.float32),

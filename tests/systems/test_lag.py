@@ -14,7 +14,7 @@ from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
-from ga3c_tf.systems.lagged_batches import LaggedBatches
+from ga3c_tf.systems.lagged_batches import DISTRIBUTIONS, LaggedBatches
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.systems.training import Training
 
@@ -45,6 +45,10 @@ def test_the_lag_of_a_batch_is_drawn_around_its_mean(tmp_path, monkeypatch, lags
     assert len(set(drawn)) > 3 and 1.5 < np.mean(drawn) < 4.5
     places = [place for batch in model.batches for place, *_ in batch]
     assert len(set(places)) == len(places)
+
+
+def test_the_distributions_are_the_choices_of_the_setting():
+    assert tuple(DISTRIBUTIONS) == Config.__dataclass_fields__["lag_distribution"].metadata["choices"]
 
 
 @pytest.mark.parametrize(("distribution", "largest"), [("constant", 4), ("uniform", 8), ("geometric", None)])
