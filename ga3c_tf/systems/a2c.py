@@ -95,7 +95,8 @@ class A2C(System):
 
     def finish(self) -> None:
         deadline = time.monotonic() + LAST_ROUND_SECONDS
-        while (left := deadline - time.monotonic()) > 0:
+        # Without a lost process's agents the round cannot end.
+        while len(self._sentinels) == self._num_processes and (left := deadline - time.monotonic()) > 0:
             if self._all_have_asked(left):
                 self._update()
                 if self._would_step():
@@ -119,7 +120,7 @@ class A2C(System):
     def _all_have_asked(self, seconds: float) -> bool:
         """Wait up to `seconds` for agents' messages and read them; return whether all wait for an answer."""
         for ended in self._sentinels.keys() & set(connection.wait(self._readers, seconds)):
-            raise self._processes.error_of(self._sentinels[ended])
+            raise self._processes.error_of(self._sentinels.pop(ended))
         self._take_in()
         return bool(self._waits.all())
 

@@ -8,6 +8,7 @@ import pytest
 from checks import check_nothing_lost_or_repeated, check_segment, poisoned, run_counting
 
 from ga3c_tf.errors import Diverged
+from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.workers.supervisor import AgentError
@@ -71,6 +72,23 @@ def test_metrics_say_that_the_lag_is_0_and_count_steps_as_pps(tmp_path, monkeypa
 def test_an_agents_error_ends_the_run_with_its_traceback(tmp_path, monkeypatch):
     with pytest.raises(AgentError, match="RuntimeError: the emulator is gone"):
         run_counting(tmp_path, monkeypatch, A2C, env_id="helpers:Failing-v0")
+
+
+class LosesAnAgentAtTheEnd(A2C):
+    """An agent process ends, and only then the run is asked to: as Ctrl-C does when it reaches both."""
+
+    def poll(self, seconds):
+        self._processes.end(0, "its simulator has gone")
+        try:
+            super().poll(60)
+        except AgentError:
+            self.session.stop(outcomes.INTERRUPTED)
+            raise
+
+
+def test_an_agent_that_ends_shortly_before_the_run_is_asked_to_does_not_make_it_fail(tmp_path, monkeypatch):
+    summary = run_counting(tmp_path, monkeypatch, LosesAnAgentAtTheEnd, steps=None)[2]
+    assert summary["ended"] == outcomes.INTERRUPTED
 
 
 def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_path, monkeypatch):
