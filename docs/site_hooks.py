@@ -32,7 +32,7 @@ CONTENT = (
     "results/*.md",
     "results/pages/*.md",
     "results/figures/*.svg",
-    "results/measured/*.csv",
+    "results/*.csv.xz",
     "results/paper/*.csv",
     "results/weights/*.csv",
     "results/weights/**/*.md",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import json
 import math
 import os
@@ -13,8 +14,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
+Content = TypeVar("Content")
 RETRY_SECONDS = 1.0
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Numbers of errors by which a file system says that it has no locks."""
@@ -48,6 +50,27 @@ def atomic_write(file: Path, mode: str = "w", **options) -> Iterator[IO]:
         with contextlib.suppress(OSError):
             aside.unlink()
         raise
+
+
+def read_once(read: Callable[[Path], Content]) -> Callable[[Path], Content]:
+    """Return `read`, which returns the content of a file, such that it reads a file anew once it is replaced.
+
+    The content is shared by all callers, who must not change it.
+    """
+
+    @functools.lru_cache(maxsize=64)
+    def of_version(file: Path, *version: int) -> Content:
+        return read(file)
+
+    @functools.wraps(read)
+    def content(file: Path) -> Content:
+        try:
+            status = file.stat()
+        except FileNotFoundError:
+            return read(file)
+        return of_version(file, status.st_ino, status.st_mtime_ns)
+
+    return content
 
 
 def sync(descriptor: int) -> None:

@@ -115,7 +115,7 @@ def _record(plan: Plan, folder: ResultsFolder, say: Say) -> list[Figure]:
         These figures.
     """
     asked = {figure.name: plan.specs_of(figure) for figure in plan.figures}
-    before = [figure for figure in FIGURES.values() if folder.measured_file(figure, plan.budget).exists()]
+    before = [figure for figure in FIGURES.values() if folder.has_records(figure, plan.budget)]
     figures = [*plan.figures, *(figure for figure in before if figure.name not in asked)]
     for figure in figures:
         folder.update(figure, plan.budget, asked.get(figure.name, []), say)
@@ -170,7 +170,7 @@ def listing(out: Path | None) -> list[str]:
         lines += [f"{figure.name}: {figure.shows} ({figure.paper})", f"    cost: {'; '.join(costs)}"]
         measured = []
         for budget in figure.games:
-            if folders[budget].measured_file(figure, budget).exists():
+            if folders[budget].has_records(figure, budget):
                 runs = folders[budget].results(figure, budget).runs
                 measured.append(f"{budget} {sum(run.ended for run in runs)} of {len(runs)} runs")
         if has_results:

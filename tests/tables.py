@@ -29,6 +29,7 @@ place.
 
 import csv
 import json
+import lzma
 import re
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -106,7 +107,8 @@ def plain(value):
 def section_of(folder, name):
     """Return the text of `file`, or of the section of any level that `file#section` names."""
     file, _, section = name.partition("#")
-    text = (folder / file).read_text()
+    content = (folder / file).read_bytes()
+    text = (lzma.decompress(content) if file.endswith(".xz") else content).decode()
     if not section:
         return text
     level, rest = re.search(rf"^(##+) {re.escape(section)}\n((?:.*\n)*)", text, re.MULTILINE).groups()
@@ -116,7 +118,7 @@ def section_of(folder, name):
 def read(folder, name):
     """Return a record as lists and dictionaries."""
     text = section_of(folder, name)
-    kind = Path(name.partition("#")[0]).suffix
+    kind = Path(name.partition("#")[0].removesuffix(".xz")).suffix
     if kind == ".csv":
         return list(csv.DictReader(text.splitlines()))
     if kind == ".json":

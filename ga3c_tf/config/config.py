@@ -29,7 +29,9 @@ class Config(Settings):
 
     def __post_init__(self):
         for setting in dataclasses.fields(self):
-            object.__setattr__(self, setting.name, _checked(setting.name, getattr(self, setting.name)))
+            value = getattr(self, setting.name)
+            if value is not setting.default:
+                object.__setattr__(self, setting.name, _checked(setting.name, value))
         check_conflicts(self)
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -68,11 +69,15 @@ class Effect:
         """
         if not self.freedom > 0:
             return math.inf
-        times = np.arange(1.0, MOST + 0.01, 0.01)
-        freedom = (self.freedom + 1) * times - 1
-        distance = abs(self.effect - self.limit) / self.error * np.sqrt(times)
-        enough = nct.sf(t_dist.ppf(1 - level / 2, freedom), freedom, distance) >= POWER
-        return float(times[enough.argmax()]) if enough.any() else math.inf
+
+        def enough(times: float) -> bool:
+            freedom = (self.freedom + 1) * times - 1
+            distance = abs(self.effect - self.limit) / self.error * math.sqrt(times)
+            return nct.sf(t_dist.ppf(1 - level / 2, freedom), freedom, distance) >= POWER
+
+        multiples = np.arange(1.0, MOST + 0.01, 0.01)
+        place = bisect.bisect_left(multiples, True, key=enough)
+        return float(multiples[place]) if place < len(multiples) else math.inf
 
 
 NOTHING = Effect()

@@ -1,17 +1,18 @@
-"""Numbers as records in CSV files: the paper's in results/paper, ours in results/measured, in one schema."""
+"""Numbers as records in CSV files: the paper's in results/paper, ours in measured.csv.xz, in one schema."""
 
 from __future__ import annotations
 
 import csv
 import io
+import lzma
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import write_aside
+from ga3c_tf.files import atomic_write, read_once
 
 MEASURED = "measured"
 """Status of a row of ours that has a value; any other status is the reason why there is no value."""
@@ -51,7 +52,13 @@ class Record:
 
 MEASURED_COLUMNS = tuple(field.name for field in fields(Record))
 COLUMNS = MEASURED_COLUMNS[:9]
-REQUIRED = ("table", "game", "method", "metric", "unit", "source", "status", "run_id")
+BUDGET = "budget"
+"""The column of our own records that is none of the paper's or of a run: the budget of the figure."""
+Part = tuple[str, str]
+"""Name of a figure, and a budget."""
+Measured = Mapping[Part, Sequence[Record]]
+"""Our own records."""
+REQUIRED = ("budget", "table", "game", "method", "metric", "unit", "source", "status", "run_id")
 NUMBER = r"\d+(\.\d+)?(e[+-]?\d+)?"
 CELLS = {
     "value": (f"(-?{NUMBER})?", "a finite number or empty"),
@@ -71,39 +78,54 @@ KINDS: dict[str, Callable[[str], Any]] = {
 """What a cell that is not empty is read as; other cells are texts."""
 
 
-def read_records(file: Path, measured: bool = False) -> list[Record]:
-    """Return the records in a CSV file.
-
-    Args:
-        file: CSV file.
-        measured: whether the file also has the columns of our own measurements.
+@read_once
+def read_records(file: Path) -> list[Record]:
+    """Return the paper's records in a CSV file.
 
     Raises:
         UserError: the file cannot be read, or a line does not fit the schema; the message names file, line
             and fault.
     """
-    columns = MEASURED_COLUMNS if measured else COLUMNS
+    return [Record(*map(_value, COLUMNS, cells)) for cells in _rows(file, COLUMNS)]
+
+
+@read_once
+def read_measured(file: Path) -> Measured:
+    """Return our own records in a compressed CSV file; {} if it does not exist.
+
+    Raises:
+        UserError: as for `read_records`.
+    """
+    parts: dict[Part, list[Record]] = {}
+    if file.exists():
+        for budget, *cells in _rows(file, (BUDGET, *MEASURED_COLUMNS)):
+            record = Record(*map(_value, MEASURED_COLUMNS, cells))
+            parts.setdefault((record.table, budget), []).append(record)
+    return parts
+
+
+def _rows(file: Path, columns: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the lines of a CSV file after the first, which has the names of these columns."""
     try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UserError(f"{file} is not a text file") from None
+        content = file.read_bytes()
+        text = (lzma.decompress(content) if file.suffix == ".xz" else content).decode()
+    except (UnicodeDecodeError, lzma.LZMAError):
+        raise UserError(f"{file} is not a {'compressed ' * (file.suffix == '.xz')}text file") from None
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from None
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-    records = []
     try:
-        if tuple(next(lines, ())) != columns:
+        if tuple(next(lines, ())) != tuple(columns):
             raise UserError(f"{file}, line 1: the columns must be {','.join(columns)}")
         for cells in lines:
             _check(cells, columns, f"{file}, line {lines.line_num}")
-            records.append(Record(*map(_value, columns, cells)))
+            yield cells
     except csv.Error as error:
         raise UserError(f"{file}, line {lines.line_num}: {error}") from None
-    return records
 
 
-def write_records(file: Path, records: Iterable[Record]) -> None:
-    """Write our own records to `file`, which is replaced as a whole.
+def write_measured(file: Path, measured: Measured) -> None:
+    """Write our own records to `file`, which is replaced as a whole. Equal records always give equal bytes.
 
     Raises:
         UserError: a record does not fit the schema, or the file cannot be written; an earlier file is
@@ -111,14 +133,16 @@ def write_records(file: Path, records: Iterable[Record]) -> None:
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(MEASURED_COLUMNS)
-    for number, record in enumerate(records, 2):
-        cells = [_text(value) for value in vars(record).values()]
-        _check(cells, MEASURED_COLUMNS, f"{file}, line {number} to be written")
+    columns = (BUDGET, *MEASURED_COLUMNS)
+    writer.writerow(columns)
+    rows = [(budget, record) for (_, budget), records in sorted(measured.items()) for record in records]
+    for line, (budget, record) in enumerate(rows, 2):
+        cells = [budget, *map(_text, vars(record).values())]
+        _check(cells, columns, f"{file}, line {line} to be written")
         writer.writerow(cells)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_aside(file, stream.getvalue())
+        with atomic_write(file, "wb") as compressed:
+            compressed.write(lzma.compress(stream.getvalue().encode()))
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror or error}") from None
 

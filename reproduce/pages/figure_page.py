@@ -68,10 +68,10 @@ def _part(folder: ResultsFolder, chapter: Chapter, changes: Mapping[str, str]) -
         "pictures": folder.pictures(figure, chapter.budget, changes),
         "tables": list(_tables(chapter)),
         "words": lines_of("figures.md", **values),
+        "budget": chapter.budget,
         "command": chapter.results.command,
         "outcomes": Counter(run.outcome for run in chapter.results.runs),
         "hardware": sorted({run.hardware for run in chapter.finished}),
-        "records": folder.measured_file(figure, chapter.budget).name,
     }
 
 

@@ -60,7 +60,7 @@ def chapters(folder: ResultsFolder) -> list[Chapter]:
         Chapter(figure, budget, folder.results(figure, budget))
         for figure in FIGURES.values()
         for budget in reversed(BUDGETS)
-        if folder.measured_file(figure, budget).exists()
+        if folder.has_records(figure, budget)
     ]
     return [chapter for chapter in recorded if chapter.results.begun]
 

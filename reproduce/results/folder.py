@@ -1,4 +1,4 @@
-"""The results folder: paper/ and measured/ (records), runs/, figures/, logs/ and the page README.md.
+"""The results folder: paper/ and measured.csv.xz (records), runs/, figures/, logs/ and the page README.md.
 
 methods.json lists the user's own methods that figures were also made with, each as the settings that it
 changes, in their first form. Smoke runs only show that everything works. They are no results, so a folder has
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.files import check_writable, locked, write_aside
 from ga3c_tf.reproduce.figures.figure import Figure, read_paper
 from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.records import Record, read_records, write_records
+from ga3c_tf.reproduce.measures.records import Measured, Record, read_measured, write_measured
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.history import History, named
 from ga3c_tf.reproduce.runs.archive import has_record
@@ -64,7 +63,7 @@ class ResultsFolder:
             raise UserError(f"cannot use {path} as a results folder: {error.strerror}") from None
         self.path = path
         self.runs = path / "runs"
-        self.measured = path / "measured"
+        self.measured_file = path / "measured.csv.xz"
         self.figures = path / "figures"
         self.logs = path / "logs"
 
@@ -85,9 +84,8 @@ class ResultsFolder:
             UserError: something in it cannot be written, or `check_kind` refuses the budget.
         """
         self.check_kind(budget)
-        for folder in filter(os.path.lexists, (self.measured, self.figures)):
-            with _written(folder):  # only after runs that may take hours, so it is checked now
-                check_writable(folder)
+        with _written(self.figures):  # only after runs that may take hours, so it is checked now
+            check_writable(self.figures)
         with _written(f"the results folder {self.path}"):
             self.runs.mkdir(parents=True, exist_ok=True)
             self.logs.mkdir(exist_ok=True)
@@ -124,19 +122,25 @@ class ResultsFolder:
 
     def budgets(self) -> list[str]:
         """Return the budgets that have records."""
-        return [budget for budget in BUDGETS if any(self.measured.glob(f"*-{budget}.csv"))]
+        with_records = {budget for _, budget in self.measured}
+        return [budget for budget in BUDGETS if budget in with_records]
 
-    def measured_file(self, figure: Figure, budget: str) -> Path:
-        """Return the path of the file with our records of a figure at a budget."""
-        return self.measured / f"{figure.name}-{budget}.csv"
+    @property
+    def measured(self) -> Measured:
+        """Our records, by figure and budget.
 
-    def records(self, figure: Figure, budget: str) -> list[Record]:
-        """Return our records of a figure at a budget; [] if there is no file."""
-        return self._records(figure.name, budget)
+        Raises:
+            UserError: their file is damaged.
+        """
+        return read_measured(self.measured_file)
 
-    def _records(self, name: str, budget: str) -> list[Record]:
-        file = self.measured / f"{name}-{budget}.csv"
-        return read_records(file, measured=True) if file.exists() else []
+    def has_records(self, figure: Figure, budget: str) -> bool:
+        """Return whether there are records of a figure at a budget."""
+        return (figure.name, budget) in self.measured
+
+    def records(self, figure: Figure, budget: str) -> Sequence[Record]:
+        """Return our records of a figure at a budget; [] if there are none."""
+        return self.measured.get((figure.name, budget), [])
 
     def paper(self) -> list[Record]:
         """Return the paper's records.
@@ -195,7 +199,7 @@ class ResultsFolder:
             self.paper(),
             [RecordedRun.of(spec, self.runs) for spec in specs],
             [record for record in recorded if record.run_id in ids],
-            self._records(figure.beside, budget),
+            self.measured.get((figure.beside, budget), []),
             {} if changes else self.history.reviews.get(named(figure.name, budget), {}),
         )
 
@@ -214,7 +218,8 @@ class ResultsFolder:
                 of_method = self._asked(figure, asked, changes)
                 specs = self._specs(figure, budget, recorded, of_method, changes)
                 records += figure.records([RecordedRun.of(spec, self.runs) for spec in specs])
-            write_records(self.measured_file(figure, budget), records)
+            if records != recorded:
+                write_measured(self.measured_file, {**self.measured, (figure.name, budget): records})
 
     def _asked(
         self, figure: Figure, asked: Sequence[RunSpec], changes: Mapping[str, str]
@@ -229,7 +234,7 @@ class ResultsFolder:
         self,
         figure: Figure,
         budget: str,
-        recorded: list[Record],
+        recorded: Sequence[Record],
         asked: Sequence[RunSpec],
         changes: Mapping[str, str],
     ) -> list[RunSpec]:

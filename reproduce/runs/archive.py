@@ -6,7 +6,6 @@ recorded run that is made again counts as begun.
 
 from __future__ import annotations
 
-import functools
 import io
 import json
 import lzma
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ga3c_tf.errors import UserError, did_you_mean
-from ga3c_tf.files import atomic_write, json_text
+from ga3c_tf.files import atomic_write, json_text, read_once
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
 RUN_FILE = "run.json"
@@ -98,23 +97,20 @@ def records(archive: Path) -> Mapping[str, Files]:
     Raises:
         UserError: the archive is damaged.
     """
-    try:
-        status = archive.stat()
-        return _records(archive, status.st_ino, status.st_mtime_ns)
-    except FileNotFoundError:
+    if not archive.exists():
         return {}
+    try:
+        return _records(archive)
     except (OSError, tarfile.TarError, lzma.LZMAError, EOFError) as error:
         raise UserError(f"{archive} is damaged, restore it: {error}") from None
 
 
-@functools.lru_cache(maxsize=64)
-def _records(archive: Path, inode: int, changed_ns: int) -> dict[str, dict[str, bytes]]:
-    """Read an archive, once for each of its versions, which have other inodes or times."""
+@read_once
+def _records(archive: Path) -> dict[str, dict[str, bytes]]:
     runs: dict[str, dict[str, bytes]] = {}
-    with archive.open("rb") as stream:
-        for path, content in read_tar(stream).items():
-            run_id, _, name = path.partition("/")
-            runs.setdefault(run_id, {})[name] = content
+    for path, content in read_tar(io.BytesIO(lzma.decompress(archive.read_bytes()))).items():
+        run_id, _, name = path.partition("/")
+        runs.setdefault(run_id, {})[name] = content
     return runs
 
 

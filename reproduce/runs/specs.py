@@ -87,12 +87,10 @@ class RunSpec:
     label: tuple[str, ...] = field(default=(), compare=False)
     turn: int = field(default=0, compare=False)
 
-    @functools.cached_property
+    @property
     def config(self) -> Config:
         """All settings of the run, with the defaults of those that are not given."""
-        # An early plan with `serial` has the system of this name from the migration.
-        values = {"system": self.system, **self._migrated.settings}
-        return Config.from_values({**values, "env_id": env_id_of(self.game), "seed": self.seed})
+        return _config_of(self)
 
     @property
     def _migrated(self) -> Recorded:
@@ -134,7 +132,7 @@ class RunSpec:
             UserError: a setting is invalid or conflicts with the others.
         """
         changed = replace(self, changes=_in_order(first_form(changes_of(changes, self.config))))
-        _ = changed.config  # cached; computing it refuses bad settings
+        _ = changed.config  # refuses bad settings
         return changed
 
     @property
@@ -250,7 +248,7 @@ class RunSpec:
             spec = cls(**plain, **ordered)
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"a run's specification lacks or mistakes {error}") from None
-        _ = spec.config  # cached; computing it refuses bad settings
+        _ = spec.config  # refuses bad settings
         return spec
 
 
@@ -272,6 +270,12 @@ def run_spec(
     Raises:
         UserError: the game or system is unknown, a setting is invalid, or there is no budget.
     """
+    plan = _plan(game, system, **settings)
+    return RunSpec(system, game, seed, plan, evaluation_episodes, random_play, checkpoint)
+
+
+@functools.cache  # plans have many seeds of the same settings
+def _plan(game: str, system: str, **settings: Any) -> Changes:
     check_games([game])
     if system not in SYSTEMS:
         raise UserError(f"unknown system {system!r}; there are {', '.join(SYSTEMS)}")
@@ -282,11 +286,17 @@ def run_spec(
         unread = {name for name in settings if name == "adjustment" or not has_effect(name, system)}
         settings = {name: value for name, value in settings.items() if name not in unread}
     today = {name: value for name, value in settings.items() if name not in removed_names()}
-    config = Config.from_values({**today, "env_id": env_id_of(game), "system": system, "seed": seed})
+    config = Config.from_values({**today, "env_id": env_id_of(game), "system": system})
     if not (config.minutes or config.steps or config.episodes):
         raise UserError(f"a run of {game} needs a budget: minutes, steps or episodes")
-    values = first_form({**settings, **{name: getattr(config, name) for name in today}})
-    return RunSpec(system, game, seed, _in_order(values), evaluation_episodes, random_play, checkpoint)
+    return _in_order(first_form({**settings, **{name: getattr(config, name) for name in today}}))
+
+
+@functools.cache
+def _config_of(spec: RunSpec) -> Config:
+    # An early plan with `serial` has the system of this name from the migration.
+    values = {"system": spec.system, **spec._migrated.settings}
+    return Config.from_values({**values, "env_id": env_id_of(spec.game), "seed": spec.seed})
 
 
 def _in_order(settings: Mapping[str, Any]) -> Changes:

@@ -36,7 +36,7 @@ def verdicts():
     by_figure = {}
     for figure in FIGURES.values():
         for budget in figure.games:
-            if folder.measured_file(figure, budget).exists():
+            if folder.has_records(figure, budget):
                 results = folder.results(figure, budget)
                 rows = {claim.key: row(claim) for claim in figure.verdicts(results)}
                 if figure is scores.FIGURE:

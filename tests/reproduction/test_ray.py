@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import csv
 import io
+import lzma
 import os
 import signal
 import subprocess
@@ -663,14 +664,12 @@ def test_a_figure_is_the_same_with_and_without_ray(tmp_path):
     assert kinds(with_ray) - kinds(alone) == more and kinds(alone) <= kinds(with_ray)
     [records, others] = [
         [{**row, **dict.fromkeys(("value", "hours", "agent_steps", "hardware"))} for row in rows]
-        for rows in (
-            read_rows_of(tmp_path / name / "measured" / "scores-smoke.csv") for name in ("ray", "alone")
-        )
+        for rows in (read_rows_of(tmp_path / name / "measured.csv.xz") for name in ("ray", "alone"))
     ]
     assert records == others
     assert ga3c_tf("report", "--check", "--out", tmp_path / "ray").returncode == 0
 
 
 def read_rows_of(file):
-    with file.open() as stream:
+    with lzma.open(file, "rt") as stream:
         return list(csv.DictReader(stream))

@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.measures.records import (
+    BUDGET,
     COLUMNS,
     MEASURED,
     MEASURED_COLUMNS,
     NOT_RUN,
     Record,
+    read_measured,
     read_records,
-    write_records,
+    write_measured,
 )
 
 RECORD = Record(
@@ -57,16 +59,23 @@ RECORDS = st.builds(
 
 @given(st.lists(RECORDS))
 def test_what_is_written_is_read(tmp_path_factory, records):
-    file = tmp_path_factory.mktemp("records") / "x.csv"
-    write_records(file, records)
-    assert read_records(file, measured=True) == records
+    file = tmp_path_factory.mktemp("records") / "x.csv.xz"
+    measured = {}
+    for record in records:
+        measured.setdefault((record.table, "quick"), []).append(record)
+    write_measured(file, measured)
+    assert read_measured(file) == measured
+    before = file.read_bytes()
+    write_measured(file, dict(reversed(measured.items())))
+    assert file.read_bytes() == before
 
 
 def test_a_run_that_was_not_made_has_no_value_and_says_why(tmp_path):
     bare = dataclasses.replace(RECORD, value=None, status=NOT_RUN, commit=None, dirty=None, hours=None)
     bare = dataclasses.replace(bare, agent_steps=None, hardware=None)
-    write_records(tmp_path / "x.csv", [bare])
-    assert read_records(tmp_path / "x.csv", measured=True) == [bare]
+    measured = {("scores", "quick"): [RECORD], ("scores", "tuned"): [bare]}
+    write_measured(tmp_path / "x.csv.xz", measured)
+    assert read_measured(tmp_path / "x.csv.xz") == measured
 
 
 @pytest.mark.parametrize(
@@ -85,9 +94,10 @@ def test_a_run_that_was_not_made_has_no_value_and_says_why(tmp_path):
 )
 def test_a_bad_record_is_not_written(tmp_path, change, fault):
     with pytest.raises(UserError) as caught:
-        write_records(tmp_path / "x.csv", [RECORD, dataclasses.replace(RECORD, **change)])
-    assert "x.csv, line 3 to be written: " in str(caught.value) and fault in str(caught.value)
-    assert not (tmp_path / "x.csv").exists()
+        records = [RECORD, dataclasses.replace(RECORD, **change)]
+        write_measured(tmp_path / "x.csv.xz", {("scores", "quick"): records})
+    assert "x.csv.xz, line 3 to be written: " in str(caught.value) and fault in str(caught.value)
+    assert not (tmp_path / "x.csv.xz").exists()
 
 
 def file_with(folder: Path, *lines: str, columns=COLUMNS) -> Path:
@@ -124,9 +134,9 @@ def test_a_bad_line_of_the_papers_is_refused(tmp_path, line, fault):
     ],
 )
 def test_a_bad_line_of_ours_is_refused(tmp_path, cells, fault):
-    line = f"scores,pong,GA3C,score,16,points,p,s,measured,{cells}"
+    line = f"quick,scores,pong,GA3C,score,16,points,p,s,measured,{cells}"
     with pytest.raises(UserError, match="line 2") as caught:
-        read_records(file_with(tmp_path, line, columns=MEASURED_COLUMNS), measured=True)
+        read_measured(file_with(tmp_path, line, columns=(BUDGET, *MEASURED_COLUMNS)))
     assert fault in str(caught.value)
 
 
@@ -138,3 +148,7 @@ def test_other_columns_and_no_file_are_refused(tmp_path):
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match="not a text file"):
         read_records(tmp_path / "bytes.csv")
+    (tmp_path / "damaged.csv.xz").write_bytes(b"not compressed")
+    with pytest.raises(UserError, match="not a compressed text file"):
+        read_measured(tmp_path / "damaged.csv.xz")
+    assert read_measured(tmp_path / "none.csv.xz") == {}

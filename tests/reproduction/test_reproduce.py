@@ -23,7 +23,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.processes import end_with_parent
 from ga3c_tf.reproduce import command
 from ga3c_tf.reproduce.figures.registry import FIGURES, figures_with
-from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
+from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, write_measured
 from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.results.folder import ResultsFolder
@@ -154,18 +154,17 @@ def test_again_nothing_is_run_and_every_file_is_the_same(smoke, tmp_path):
     )
     # all that has been recorded is drawn anew
     assert mtimes(copy / "runs") == runs
-    for part in ("figures", "measured"):
-        contents = [
-            {path.name: path.read_bytes() for path in (out / part).iterdir()} for out in (smoke, copy)
-        ]
-        assert contents[0] == contents[1]
-    for name in ("README.md", "pages/scores.md"):
+    contents = [
+        {path.name: path.read_bytes() for path in (out / "figures").iterdir()} for out in (smoke, copy)
+    ]
+    assert contents[0] == contents[1]
+    for name in ("README.md", "pages/scores.md", "measured.csv.xz"):
         assert (copy / name).read_bytes() == (smoke / name).read_bytes()
 
 
 def test_smoke_runs_do_not_mix_with_results(smoke, tmp_path):
-    (tmp_path / "measured").mkdir()
-    shutil.copyfile(smoke / "measured" / "pps-smoke.csv", tmp_path / "measured" / "tps-quick.csv")
+    records = ResultsFolder(smoke).measured["pps", "smoke"]
+    write_measured(ResultsFolder(tmp_path).measured_file, {("pps", "quick"): records})
     for budget, out in (("smoke", tmp_path), ("quick", smoke)):
         done = ga3c_tf("reproduce", "--figure", "tps", "--budget", budget, "--out", out)
         assert (

@@ -10,7 +10,7 @@ from tiny_runs import quiet
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing import score_plots
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.measures.records import write_records
+from ga3c_tf.reproduce.measures.records import write_measured
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
     FEW_SEEDS,
@@ -250,33 +250,32 @@ def test_recorded_games_that_a_figure_no_longer_takes_are_left_out(folder):
     [spec, *_] = figure.specs("quick", "pong", 1)
     failed(folder, spec, "no such thing")
     [record] = figure.records([RecordedRun.of(spec, folder.runs)])
-    write_records(folder.measured_file(figure, "quick"), [record, replace(record, game="cartpole")])
+    both = [record, replace(record, game="cartpole")]
+    write_measured(folder.measured_file, {(figure.name, "quick"): both})
     assert {run.spec.game for run in folder.results(figure, "quick").runs} == {"pong"}
 
 
-@pytest.mark.parametrize("name", ["measured", "figures"])
-def test_a_folder_that_cannot_be_written_after_the_runs_is_refused_before_them(tmp_path, name):
-    (tmp_path / name).touch()
-    with pytest.raises(UserError, match=f"cannot write .*/{name}: Not a directory"):
+def test_a_folder_that_cannot_be_written_after_the_runs_is_refused_before_them(tmp_path):
+    (tmp_path / "figures").touch()
+    with pytest.raises(UserError, match=r"cannot write .*/figures: Not a directory"):
         ResultsFolder(tmp_path).prepare("quick")
-    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert [path.name for path in tmp_path.iterdir()] == ["figures"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-@pytest.mark.parametrize("name", ["measured", "figures"])
-def test_a_folder_that_may_not_be_written_is_refused_before_the_runs(tmp_path, name):
-    (tmp_path / name).mkdir(mode=0o500)
-    with pytest.raises(UserError, match=f"cannot write .*/{name}: Permission denied"):
+def test_a_folder_that_may_not_be_written_is_refused_before_the_runs(tmp_path):
+    (tmp_path / "figures").mkdir(mode=0o500)
+    with pytest.raises(UserError, match=r"cannot write .*/figures: Permission denied"):
         ResultsFolder(tmp_path).prepare("quick")
 
 
 @pytest.mark.parametrize(
-    "file", ["measured/tps-quick.csv.new", "figures/tps-quick-pong.svg", "figures/tps-quick-pong.png"]
+    "file", ["measured.csv.xz.new", "figures/tps-quick-pong.svg", "figures/tps-quick-pong.png"]
 )
 def test_records_and_pictures_that_do_not_fit_on_the_disk_are_named(folder, file):
     figure = FIGURES["tps"]
     invent(folder.runs, figure.specs("quick", "pong", 1)[0])
-    (folder.path / file).parent.mkdir()
+    (folder.path / file).parent.mkdir(exist_ok=True)
     (folder.path / file).symlink_to("/dev/full")
     with pytest.raises(UserError) as error:
         folder.update(figure, "quick", figure.all_specs("quick"), quiet)

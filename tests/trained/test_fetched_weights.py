@@ -17,7 +17,7 @@ from ga3c_tf.trained.policies import RandomAgent
 from ga3c_tf.trained.weights import FILE
 
 NAME = "minatar_freeway"
-CARD = ("README.md", "config.json", "score.json", "curve.csv")
+CARD = ("README.md", "config.json", "score.json")
 
 
 @pytest.fixture
