@@ -35,6 +35,9 @@ class Divergence(NamedTuple):
     effective_sample_size: float
     clipped: float  # share of the ratios that the loss clips
     floored: float  # share of the actions whose probability pi is below the floor of the logarithm
+    chi_squared: float  # mean of (pi / mu)^2, minus 1: the chi-squared divergence of pi from mu
+    k3: float  # mean of pi / mu - log(pi / mu) - 1: KL(mu, pi) in nats, with no negative terms
+    m2: float  # mean of log(pi / mu)^2
 
 
 class Bounds(NamedTuple):
@@ -51,7 +54,7 @@ class Bounds(NamedTuple):
         return cls(highest_ratio=most * (1 + ROUNDING))
 
 
-UNKNOWN = Divergence(*[math.nan] * 5)
+UNKNOWN = Divergence(*[math.nan] * len(Divergence._fields))
 
 
 class SegmentLag(NamedTuple):
@@ -108,15 +111,20 @@ def divergence(log_pi: np.ndarray, log_mu: np.ndarray, bounds: Bounds) -> Diverg
         bounds: what the loss clips or floors.
     """
     difference = np.asarray(log_pi, np.float64) - log_mu
+    kl = -_mean(difference)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         ratios = np.exp(difference)
-        total = np.add.reduce(ratios)
+        mean = _mean(ratios)
+        mean_square = float(ratios @ ratios) / len(ratios)
         return Divergence(
-            kl=-_mean(difference),
+            kl=kl,
             total_variation=0.5 * _mean(np.abs(ratios - 1)),
-            effective_sample_size=float(total * total / (ratios @ ratios) / len(ratios)),
+            effective_sample_size=mean * mean / mean_square,
             clipped=_clipped(ratios, bounds),
             floored=_floored(log_pi, bounds),
+            chi_squared=mean_square - 1,
+            k3=mean + kl - 1,
+            m2=float(difference @ difference) / len(difference),
         )
 
 

@@ -58,6 +58,10 @@ METRIC_COLUMNS = (
     "training_intensity",
     "replica_lag",
     "carry_age",
+    "chi_squared",
+    "k3",
+    "m2",
+    "masked",
 )
 ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noise", "accepted", "why")
 EVENT_COLUMNS = ("time_s", "agent_steps", "event", "why")

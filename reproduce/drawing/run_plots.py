@@ -17,7 +17,7 @@ from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 
 MOST_POINTS = 500
-Lines = dict[str, tuple[str, str]]
+Lines = dict[str, tuple[Any, str]]
 """Line style and legend text of each column of metrics.csv."""
 LAG: Lines = {
     "policy_lag_mean": ("-", "mean"),
@@ -30,11 +30,18 @@ BATCHES: Lines = {
     "training_batch": ("--", "training batch (states)"),
 }
 QUEUE: Lines = {"training_queue": (":", "training queue (segments, right)")}
-DISTANCES: Lines = {"kl": ("-", "KL divergence (nats)"), "total_variation": (":", "total variation")}
+DISTANCES: Lines = {
+    "kl": ("-", "KL divergence (nats)"),
+    "k3": ((0, (5, 1)), "KL divergence by K3 (nats)"),
+    "total_variation": (":", "total variation"),
+    "chi_squared": ("--", "chi squared"),
+    "m2": ("-.", "second moment of log-ratios"),
+}
 SHARES: Lines = {
     "effective_sample_size": ("-", "effective sample size"),
     "clipped": ("--", "clipped ratios"),
     "floored": (":", "floored logarithms"),
+    "masked": ("-.", "masked steps"),
 }
 WORKERS: Lines = {
     "agents": ("-", "agents"),

@@ -23,6 +23,10 @@ AVERAGED = (
     "floored",
     "version_spread",
     "bootstrap_lag",
+    "chi_squared",
+    "k3",
+    "m2",
+    "masked",
 )
 """Columns of metrics.csv with a meaningful mean."""
 

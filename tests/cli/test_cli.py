@@ -745,13 +745,23 @@ def test_plot_draws_all_runs_that_are_named(run, copy, tmp_path):
 def test_plot_shows_policy_lag_as_a_divergence(copy, tmp_path):
     """On a slow machine, the only row of so short a run may be from before its first update."""
     *_, row = read_rows(copy / "metrics.csv", METRIC_COLUMNS)
-    row |= dict.fromkeys(("kl", "total_variation", "effective_sample_size", "version_spread"), "0.5")
+    drawn = {
+        "kl": "KL divergence (nats)",
+        "total_variation": "total variation",
+        "effective_sample_size": "effective sample size",
+        "version_spread": "spread in a segment",
+        "chi_squared": "chi squared",
+        "k3": "KL divergence by K3 (nats)",
+        "m2": "second moment of log-ratios",
+        "masked": "masked steps",
+    }
+    row |= dict.fromkeys(drawn, "0.5")
     (copy / "metrics.csv").write_text(
         ",".join(METRIC_COLUMNS) + "\n" + ",".join(row[name] for name in METRIC_COLUMNS) + "\n"
     )
     assert ga3c_tf("plot", copy, "-o", tmp_path / "curves.svg").returncode == 0
     text = (tmp_path / "curves.svg").read_text()
-    for words in ("KL divergence (nats)", "total variation", "effective sample size", "spread in a segment"):
+    for words in drawn.values():
         assert f"<!-- {words} -->" in text
 
 

@@ -37,11 +37,25 @@ def test_over_many_actions_it_is_the_divergence_of_the_policies():
     assert found.kl == pytest.approx((mu * np.log(mu / pi)).sum(), rel=0.02)
     assert found.total_variation == pytest.approx(0.5 * np.abs(mu - pi).sum(), rel=0.02)
     assert found.effective_sample_size == pytest.approx(1 / (pi**2 / mu).sum(), rel=0.02)
+    assert found.chi_squared == pytest.approx((pi**2 / mu).sum() - 1, rel=0.02)
+    assert found.k3 == pytest.approx((mu * np.log(mu / pi)).sum(), rel=0.02)
+    assert found.m2 == pytest.approx((mu * np.log(mu / pi) ** 2).sum(), rel=0.02)
+
+
+def test_its_moments_are_slow_sums():
+    ratios = [0.5, 1.0, 1.3, 2.0]
+    found = divergence(np.log(ratios), np.zeros(4), Bounds())
+    logs = [math.log(ratio) for ratio in ratios]
+    assert found.chi_squared == pytest.approx(sum(ratio**2 for ratio in ratios) / 4 - 1)
+    assert found.k3 == pytest.approx(sum(ratio - 1 - math.log(ratio) for ratio in ratios) / 4)
+    assert found.m2 == pytest.approx(sum(log**2 for log in logs) / 4)
+    assert found.effective_sample_size == pytest.approx(1.2**2 / (1 + found.chi_squared))
 
 
 def test_without_lag_it_is_nothing():
     log_pi = np.log(np.array([0.1, 0.5, 0.9], np.float32))
-    assert divergence(log_pi, log_pi, bounds_of(correction="none"))[:3] == (0.0, 0.0, 1.0)
+    found = divergence(log_pi, log_pi, bounds_of(correction="none"))
+    assert found[:3] == (0.0, 0.0, 1.0) and (found.chi_squared, found.k3, found.m2) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("correction", ["one-step", "v-trace", "clipped-is"])

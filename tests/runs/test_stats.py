@@ -10,7 +10,7 @@ from helpers import update_record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ga3c_tf.experience.divergence import Divergence, SegmentLag
+from ga3c_tf.experience.divergence import UNKNOWN, SegmentLag
 from ga3c_tf.runs.stats import Stats
 
 METRICS = ("policy_loss", "value_loss", "entropy")
@@ -118,8 +118,8 @@ def test_totals_continue_from_a_stored_state():
 def test_what_updates_measure_is_a_mean_over_states_of_those_that_measured_it():
     stats = Stats(METRICS, rolling_episodes=2)
     nan = math.nan
-    first = {"divergence": Divergence(4.0, 1.0, 1.0, nan, nan), "within": SegmentLag(2.0, nan)}
-    second = {"divergence": Divergence(8.0, 1.0, 0.5, nan, 0.5), "within": SegmentLag(6.0, 3.0)}
+    first = {"divergence": UNKNOWN._replace(kl=4.0, effective_sample_size=1.0), "within": SegmentLag(2.0, nan)}
+    second = {"divergence": UNKNOWN._replace(kl=8.0, effective_sample_size=0.5, floored=0.5), "within": SegmentLag(6.0, 3.0)}
     stats.updated(update_record(np.zeros(1, int), 0, 0, 0, **first))
     stats.updated(update_record(np.zeros(3, int), 0, 0, 0, **second))
     stats.updated(update_record(np.zeros(5, int), 0, 0, 0))

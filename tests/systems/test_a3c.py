@@ -266,12 +266,12 @@ def test_a_report_is_one_record_with_the_predictions_since_the_last():
     for _ in range(3):
         report.predicted(1)
     report.updated(helpers.update_record(np.array([7, 7]), -1.0, 2.0, 0.5))
-    measured = (Divergence(1.0, 2.0, 3.0, 4.0, 5.0), SegmentLag(6.0, 7.0, 8.0))
+    measured = (Divergence(*range(len(Divergence._fields))), SegmentLag(6.0, 7.0, 8.0))
     report.updated(
         helpers.update_record(np.array([0]), 0.0, 0.0, 0.0, divergence=measured[0], within=measured[1])
     )
     first, second = queue.get(10).tolist()
-    assert first[:3] == (3, 2, 7) and first[3].tolist() == [-1.0, 2.0, 0.5]
+    assert first[:3] == (3, 2, 7) and first[3].tolist() == [-1.0, 2.0, 0.5, 0.0]
     assert second[:3] == (0, 1, 0) and not second[3].any()
     assert (tuple(second[4]), tuple(second[5])) == measured
 

@@ -21,6 +21,7 @@ class Estimate(NamedTuple):
 
     objectives: tf.Tensor  # [B] float32, to be maximized in sum, without the entropy
     targets: tf.Tensor  # [B] float32, targets of the values
+    masked: tf.Tensor | float = 0.0  # [B] float32, 1 for states whose objective is left out
 
 
 class Correction(ABC):

@@ -18,9 +18,9 @@ from ga3c_tf.experience.columns import Batch
 from ga3c_tf.model.rmsprop import clip_by_average_norm
 from ga3c_tf.model.tensorflow import tf
 
-METRICS = ("policy_loss", "value_loss", "entropy")
-"""Sums over the states of a batch: of -(objective + beta * entropy), of 0.5 * (R - V)^2, and of the policy's
-entropy in nats."""
+METRICS = ("policy_loss", "value_loss", "entropy", "masked")
+"""Sums over the states of a batch: of -(objective + beta * entropy), of 0.5 * (R - V)^2, of the policy's
+entropy in nats, and of the states that a mask of the correction leaves out."""
 
 
 class Gradients(NamedTuple):
@@ -86,10 +86,10 @@ class Objective:
             tape.watch(weights)
             logits, values = network()
             batch = Batch(batch.schema, **vars(batch), logits=logits, values=values)
-            policy_loss, value_loss, entropy = self._loss.compute(batch)
-            objectives = self._objectives(policy_loss, value_loss, batch)
+            losses, masked = self._loss.compute(batch)
+            objectives = self._objectives(losses.policy_loss, losses.value_loss, batch)
         # 2. The gradients of each objective. Those of the network's outputs show whether all are finite.
-        checked = [policy_loss, value_loss]
+        checked = [losses.policy_loss, losses.value_loss]
         gradients = []
         for objective in objectives:
             *of_outputs, of_weights = tape.gradient(objective, [logits, values, [*weights]])
@@ -97,7 +97,7 @@ class Objective:
             gradients.append(clipped(self._config, of_weights))
         # 3. All numbers that Python needs.
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(tensor)) for tensor in checked])
-        summary = tf.stack([policy_loss, value_loss, entropy, tf.cast(finite, tf.float32)])
+        summary = tf.stack([*losses, masked, tf.cast(finite, tf.float32)])
         return GraphOutputs(gradients, tf.concat([summary, self._log_taken(logits, batch.actions)], 0))
 
     def _log_taken(self, logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:

@@ -49,18 +49,25 @@ class Losses(NamedTuple):
     entropy: tf.Tensor  # scalar float32 in nats, summed over the batch; only reported
 
 
+class Computed(NamedTuple):
+    """What a loss computes of one batch."""
+
+    losses: Losses
+    masked: tf.Tensor  # scalar float32, states that the correction leaves out
+
+
 @dataclass(frozen=True)
 class Loss:
     """A loss, and what others must know of it.
 
     Attributes:
-        compute: returns `Losses`, or the same three tensors as a tuple, for a batch of tensors.
+        compute: returns what is computed of a batch of tensors.
         columns: names of the columns of the trajectory that `compute` reads.
         reads_version: whether `compute` reads the number of updates done.
         bounds: what the loss clips or floors.
     """
 
-    compute: Callable[[Batch], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
+    compute: Callable[[Batch], Computed]
     columns: frozenset[str]
     reads_version: bool
     bounds: Bounds
@@ -100,15 +107,16 @@ def actor_critic(batch: Batch, config: Config) -> Losses:
             used.
         config: settings of the run. `min_policy` and those of the correction and of the advantages are used.
     """
-    return _actor_critic(batch, correction_of(config), config.min_policy)
+    return _actor_critic(batch, correction_of(config), config.min_policy).losses
 
 
-def _actor_critic(batch: Batch, correction: Correction, min_policy: float) -> Losses:
+def _actor_critic(batch: Batch, correction: Correction, min_policy: float) -> Computed:
     logarithms = log_policy(batch.logits, min_policy, correction.floor)
     spread = -total(batch, policy(batch.logits, min_policy) * logarithms)
     estimate = correction.estimate(batch, logarithms)
     objective = total(batch, estimate.objectives) + batch.beta * spread
-    return Losses(-objective, total(batch, _squared_errors(batch.values, estimate.targets)), spread)
+    errors = total(batch, _squared_errors(batch.values, estimate.targets))
+    return Computed(Losses(-objective, errors, spread), total(batch, estimate.masked * tf.ones_like(batch.values)))
 
 
 def value_loss(values: tf.Tensor, returns: tf.Tensor) -> tf.Tensor:
@@ -169,14 +177,14 @@ def _probed(name: str, function: Callable[[Batch], Any], num_actions: int, schem
     read = dict(zip(inputs, inputs_read(probe, len(inputs)), strict=True))
     unread = [column for column in schema.columns if not read[column.name]]
 
-    def compute(batch: Batch) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def compute(batch: Batch) -> Computed:
         # A loss may name a column and not use it, for instance where it copies a batch.
         blanks = {column.name: tf.zeros((0, *column.shape), tf.as_dtype(column.dtype)) for column in unread}
-        policy_loss, value_loss, entropy = function(Batch(schema, **blanks | vars(batch)))
+        computed = Computed(Losses(*function(Batch(schema, **blanks | vars(batch)))), tf.constant(0.0))
         for column, blank in blanks.items():
             if blank.consumers():
                 raise UserError(f"loss {name!r} reads {column} in one call and not in another")
-        return policy_loss, value_loss, entropy
+        return computed
 
     columns = frozenset(column.name for column in schema.columns if read[column.name])
     return Loss(compute, columns, read["version"], Bounds())

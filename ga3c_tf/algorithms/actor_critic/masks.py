@@ -115,4 +115,5 @@ class Masked(Correction):
         log_pi = log_taken(log_policy(batch.logits, self.min_policy, None), batch.actions)
         kept = self.mask.keeps(batch, tf.stop_gradient(log_pi), self.advantages.of(batch))
         estimate = self.correction.estimate(batch, logarithms)
-        return estimate._replace(objectives=tf.where(kept, estimate.objectives, 0.0))
+        objectives = tf.where(kept, estimate.objectives, 0.0)
+        return estimate._replace(objectives=objectives, masked=tf.where(kept, 0.0, 1.0))
