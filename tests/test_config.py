@@ -107,7 +107,7 @@ def test_every_whole_number_has_an_upper_bound(setting):
         ),
         (
             {"clip_ratio": 0.1, "correction": "v-trace"},
-            "--clip-ratio 0.1 needs --correction ppo or decoupled-ppo or deep",
+            "--clip-ratio 0.1 needs --correction ppo or decoupled or decoupled-rec",
         ),
         ({"correction": "ppo"}, "--correction ppo needs --clip-ratio"),
         (

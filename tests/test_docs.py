@@ -205,10 +205,7 @@ def test_the_reference_of_settings_has_the_values_that_a_training_starts_with():
     assert "| `t_max` | `--t-max` | `5` |" in text
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == [group.capitalize() for group in GROUPS]
     rows = {row.split("`")[1]: row for row in text.splitlines() if row.startswith("| `")}
-    assert (
-        "Only with `--algorithm actor-critic` and `--correction clipped-is or decoupled-ppo`."
-        in rows["importance_clip"]
-    )
+    assert "Only with `--algorithm actor-critic` and `--correction clipped-is`." in rows["importance_clip"]
     assert "Only with `--system ga3c` and `--adjustment fast or paper or nvlabs`." in rows["max_agents"]
     fixed = {name for name, row in rows.items() if "Fixed for a run: " in row}
     assert fixed == set(FIXED) and rows.keys() == Config.__dataclass_fields__.keys()

@@ -58,22 +58,7 @@ class ChangeableSettings(TypedDict, total=False):
     gae_lambda: float
     normalize_advantages: bool
     clip_ratio: float
-    correction: (
-        Literal[
-            "none",
-            "epsilon",
-            "clipped-is",
-            "one-step",
-            "v-trace",
-            "ppo",
-            "decoupled-ppo",
-            "m2po",
-            "icepop",
-            "dppo-tv",
-            "deepseek-v3.2",
-        ]
-        | None
-    )
+    correction: str | None
     importance_clip: float
     rho_bar: float
     c_bar: float

@@ -107,12 +107,7 @@ def _changes(context: click.Context, parameter: click.Parameter, words: Sequence
         if not equals:
             raise click.BadParameter(f"{word!r} is not NAME=VALUE.", context, parameter)
         setting = Config.__dataclass_fields__.get(name)
-        if (
-            setting
-            and text == "none"
-            and is_optional(name)
-            and text not in (setting.metadata["choices"] or ())
-        ):
+        if setting and text == "none" and is_optional(name) and name != "correction":
             changes[name] = None
         elif setting:
             changes[name] = convert_type(setting_type(name)).convert(text, parameter, context)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ga3c_tf.config.corrections import parts_of, problem_of
 from ga3c_tf.config.declaration import (
     ATARI_GAMES,
     OWN,
@@ -62,6 +63,11 @@ RULES = (
         ("devices",),
         lambda config: not re.fullmatch(r"(cpu:[1-9]\d?|gpu:\d+(,gpu:\d+)*)", config.devices or "cpu:1"),
         lambda config: f"{_given(config, 'devices')} must be like gpu:0,gpu:1 or cpu:4 (at most cpu:99)",
+    ),
+    Rule(
+        ("correction",),
+        lambda config: problem_of(config.correction_used) is not None,
+        lambda config: f"{_given(config, 'correction')}: {problem_of(config.correction_used)}",
     ),
     Rule(
         ("t_max", "num_agents"),
@@ -250,15 +256,19 @@ def _lacking_all(config: Settings, relation: Beside) -> str | None:
 
 
 def _applies(relation: Beside, setting: dataclasses.Field, value: Any) -> bool:
-    """Return whether a setting has this relation with its value."""
-    return not relation.when or value in relation.when or (SET in relation.when and value != setting.default)
+    """Return whether a setting has this relation with its value, or with a part of its correction."""
+    values = parts_of(value) if setting.name == "correction" and value else [value]
+    if SET in relation.when and value != setting.default:
+        return True
+    return not relation.when or any(value in relation.when for value in values)
 
 
 def _holds(config: Settings, relation: Beside) -> bool:
     """Return whether any of the other settings has a value of the relation."""
     for name, values in relation.cases.items():
-        value = config.correction_used if name == "correction" else getattr(config, name)
-        if value in values or (OWN in values and ":" in str(value)):
+        value = getattr(config, name)
+        used = config.correction_parts if name == "correction" else (value,)
+        if any(part in values for part in used) or (OWN in values and ":" in str(value)):
             return True
         if not values and value != config.__dataclass_fields__[name].default:
             return True

@@ -11,6 +11,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
+from ga3c_tf.config.corrections import parts_of
 from ga3c_tf.config.declaration import ATARI_GAMES, READERS
 from ga3c_tf.config.declared.beyond import BeyondPaperSettings
 from ga3c_tf.config.declared.devices import DeviceSettings
@@ -88,6 +89,11 @@ class Settings(
         if self.clip_ratio:
             return "ppo"
         return "none" if self.log_softmax else "epsilon"
+
+    @property
+    def correction_parts(self) -> tuple[str, ...]:
+        """Parts of the correction in use, at most one of each axis."""
+        return parts_of(self.correction_used)
 
     @property
     def return_lambda(self) -> float | None:

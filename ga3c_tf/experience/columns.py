@@ -62,6 +62,13 @@ COLUMNS = (
     ),
 )
 
+PROXIMAL = Column(
+    "proximal_log_probabilities",
+    np.float32,
+    "log-probability under decoupled PPO's third policy",
+)
+"""Given to a batch just before an update, so that agents and shared memory do not have it."""
+
 
 class Step(NamedTuple):
     """One step as an agent appends it: all columns of steps but the returns, known at the segment's end."""

@@ -128,6 +128,18 @@ def divergence(log_pi: np.ndarray, log_mu: np.ndarray, bounds: Bounds) -> Diverg
         )
 
 
+def effective_sample_size(log_pi: np.ndarray, log_mu: np.ndarray) -> float:
+    """Return that of the ratios pi / mu of a batch, as a share of its states: above 0, and 1 without lag.
+
+    Args:
+        log_pi, log_mu: as for `divergence`.
+    """
+    difference = np.asarray(log_pi, np.float64) - log_mu
+    ratios = np.exp(difference - difference.max())  # a common factor changes nothing
+    total = np.add.reduce(ratios)
+    return float(total * total / (ratios @ ratios) / len(ratios))
+
+
 def segment_lag(batch: Batch, version: int) -> SegmentLag:
     """Measure the policy lag within the segments of a batch.
 

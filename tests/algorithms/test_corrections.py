@@ -5,15 +5,16 @@ import pytest
 import tensorflow as tf
 from reference import SEGMENTS
 
-from ga3c_tf.algorithms.actor_critic import corrections, losses
-from ga3c_tf.algorithms.actor_critic.corrections import CORRECTIONS
-from ga3c_tf.algorithms.actor_critic.surrogates import M2PO_RANGE, SECOND_MOMENT, largest_bound
+from ga3c_tf.algorithms.actor_critic import losses
+from ga3c_tf.algorithms.actor_critic.corrections import correction_of
+from ga3c_tf.algorithms.actor_critic.trust_regions import M2PO_RANGE, SECOND_MOMENT, largest_bound
 from ga3c_tf.algorithms.actor_critic.v_trace import backward_sums, v_trace
+from ga3c_tf.algorithms.actor_critic.weights import importance_ratios
 from ga3c_tf.config import Config
-from ga3c_tf.config.declared.beyond import CLIPPED
+from ga3c_tf.config.corrections import CLIPPED, NAMES, parts_of
 from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.columns import SCHEMA, Batch
+from ga3c_tf.experience.columns import PROXIMAL, SCHEMA, Batch
 from ga3c_tf.experience.returns import nstep_returns
 from ga3c_tf.model.graph_call import inputs_read, trace
 
@@ -21,7 +22,16 @@ LENGTHS = (3, 1, 5, 2, 5)
 B, A, T_MAX, GAMMA, BETA = sum(LENGTHS), 4, 5, 0.9, 0.3
 VERSION = 40
 LAGS = np.arange(B) % 5
-LAGGED = [name for name in CORRECTIONS if name not in ("none", "epsilon")]
+COMBINED = (
+    "v-trace+ratio-mask",
+    "one-step+tv-mask+ess",
+    "v-trace+ppo",
+    "decoupled-recompute",
+    "v-trace+m2po+ess",
+)
+CORRECTIONS = (*NAMES, *COMBINED)
+IDLE = ("none", "epsilon", "ess")  # they leave the gradient as it is, whatever the lag
+LAGGED = [name for name in CORRECTIONS if name not in IDLE]
 
 
 @pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: str(segment["seed"]))
@@ -30,7 +40,7 @@ def test_the_estimates_are_those_of_the_reference(segment):
         return tf.constant(segment[name], tf.float32)
 
     steps = len(segment["rewards"])
-    ratios = corrections.importance_ratios(column("log_pi"), column("log_mu"), np.inf)
+    ratios = importance_ratios(column("log_pi"), column("log_mu"), np.inf)
     batch = Batch(
         values=column("values"),
         rewards=column("rewards"),
@@ -44,7 +54,7 @@ def test_the_estimates_are_those_of_the_reference(segment):
 
     plain = np.array(segment["nstep_returns"]) - segment["values"]
     for most, name in (("rho_bar", "one_step_is_advantages"), ("is_clip", "clipped_is_advantages")):
-        ratios = corrections.importance_ratios(column("log_pi"), column("log_mu"), segment[most])
+        ratios = importance_ratios(column("log_pi"), column("log_mu"), segment[most])
         np.testing.assert_allclose(ratios * plain, segment[name], rtol=1e-5, atol=1e-5)
 
 
@@ -98,7 +108,7 @@ def slow_v_trace(columns, ratios, rho_bar, c_bar):
     return np.array(targets), np.array(advantages)
 
 
-def loss_of(columns, log_mu, **settings):
+def loss_of(columns, log_mu, log_proximal=None, **settings):
     """Losses, and the gradients of the policy's by logits and of the values' by values."""
     config = Config(**{"gamma": GAMMA, "t_max": T_MAX, "beta": BETA} | settings)
     with tf.GradientTape(persistent=True) as tape:
@@ -106,6 +116,7 @@ def loss_of(columns, log_mu, **settings):
         given = {name: column for name, column in columns.items() if name not in ("logits", "values")}
         given |= {"mu_log_probabilities": log_mu, "mu_values": columns["values"]}
         given |= {"version": VERSION, "versions": VERSION - LAGS}
+        given |= {PROXIMAL.name: log_mu if log_proximal is None else log_proximal}
         whole = ("actions", "lengths", "version", "versions")
         tensors = {
             name: tf.constant(column, tf.int32 if name in whole else tf.float32)
@@ -116,7 +127,7 @@ def loss_of(columns, log_mu, **settings):
 
 
 def settings_of(name):
-    return {"correction": name, "clip_ratio": 0.2 if name in CLIPPED else 0.0}
+    return {"correction": name, "clip_ratio": 0.2 if set(parts_of(name)) & set(CLIPPED) else 0.0}
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -246,6 +257,60 @@ def test_the_largest_bound_of_a_sum_of_bounded_values(values, most, bound):
     assert float(largest_bound(tf.constant(values), tf.constant(most))) == pytest.approx(bound)
 
 
+def slow_decoupled_by(log_pi, log_mu, log_proximal, advantages, most):
+    weights = np.minimum(np.exp(log_proximal - log_mu), most)
+    return weights * clipped_factors(np.exp(log_pi - log_proximal), advantages, 0.8, 1.2)
+
+
+def test_decoupled_ppo_with_a_given_proximal_policy_has_the_slow_gradient(columns):
+    log_pi, log_proximal, log_mu = three_policies(columns)
+    advantages = columns["returns"] - columns["values"]
+    factors = slow_decoupled_by(log_pi, log_mu, log_proximal, advantages, 1.3)
+    settings = {**settings_of("clipped-is+decoupled-recompute"), "importance_clip": 1.3, "beta": 0.0}
+    _, by_logits, _ = loss_of(columns, log_mu, log_proximal, **settings)
+    np.testing.assert_allclose(
+        by_logits, -score_of(columns) * (factors * advantages)[:, None], rtol=1e-3, atol=1e-5
+    )
+
+
+def test_impact_has_the_slow_gradients(columns):
+    """V-trace's ratios, weights and targets are of the proximal policy to mu."""
+    log_pi, log_proximal, log_mu = three_policies(columns)
+    targets, advantages = slow_v_trace(columns, np.exp(log_proximal - log_mu), 1.0, 1.0)
+    factors = slow_decoupled_by(log_pi, log_mu, log_proximal, advantages, 1.0)
+    _, by_logits, by_values = loss_of(columns, log_mu, log_proximal, **settings_of("impact"), beta=0.0)
+    np.testing.assert_allclose(
+        by_logits, -score_of(columns) * (factors * advantages)[:, None], rtol=1e-3, atol=1e-5
+    )
+    np.testing.assert_allclose(by_values, columns["values"] - targets, rtol=1e-3, atol=1e-5)
+
+
+def test_a_mask_is_joined_with_any_weight(columns):
+    log_pi, _, log_mu = three_policies(columns)
+    ratios = np.exp(log_pi - log_mu)
+    targets, advantages = slow_v_trace(columns, ratios, 1.0, 1.0)
+    factors = np.minimum(ratios, 1.0) * ((ratios >= 0.5) & (ratios <= 2))
+    assert 0 < np.count_nonzero(factors) < B
+    _, by_logits, by_values = loss_of(columns, log_mu, correction="v-trace+ratio-mask", beta=0.0)
+    np.testing.assert_allclose(
+        by_logits, -score_of(columns) * (factors * advantages)[:, None], rtol=1e-3, atol=1e-5
+    )
+    np.testing.assert_allclose(by_values, columns["values"] - targets, rtol=1e-3, atol=1e-5)
+
+
+def three_policies(columns):
+    """Log-probabilities of the actions under pi, a proximal policy, and mu."""
+    log_pi = log_policy(columns["logits"])[np.arange(B), columns["actions"]]
+    rng = np.random.default_rng(6)
+    log_proximal = log_pi - rng.normal(0, 0.4, B)
+    return log_pi, log_proximal, log_proximal - rng.normal(0, 0.5, B)
+
+
+def score_of(columns):
+    """Gradient of log pi of the actions by the logits."""
+    return np.eye(A)[columns["actions"]] - np.exp(log_policy(columns["logits"]))
+
+
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("name", ["epsilon", *LAGGED])
 def test_without_lag_each_correction_gives_the_uncorrected_gradient(columns, name, normalize):
@@ -329,15 +394,40 @@ class Recording:
         return getattr(self.config, name)
 
 
-def test_the_table_has_the_choices_of_the_setting():
-    assert tuple(CORRECTIONS) == Config.__dataclass_fields__["correction"].metadata["choices"]
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("icepop", "ratio-mask+is"),
+        ("m2po+ess", "ess+m2po"),
+        ("impact+tv-mask", "v-trace+decoupled-ewma+tv-mask"),
+    ],
+)
+def test_a_published_name_is_a_combination_and_may_be_a_part_of_one(one, other):
+    assert sorted(parts_of(one)) == sorted(parts_of(other))
+
+
+@pytest.mark.parametrize(
+    ("correction", "words"),
+    [
+        ("vtrace", "'vtrace' is no correction or part of one; did you mean 'v-trace'"),
+        ("m2po+", "'' is no correction or part of one; there are none, epsilon, is"),
+        ("ppo+m2po", "it has several trust regions, ppo and m2po; give one"),
+        ("icepop+tv-mask", "it has several masks, ratio-mask and tv-mask; give one"),
+        ("one-step+m2po", "one-step does nothing beside m2po, which has a ratio of its own"),
+        ("epsilon+decoupled", "epsilon does nothing beside decoupled"),
+    ],
+)
+def test_what_is_no_correction_is_refused_in_one_line(correction, words):
+    with pytest.raises(UserError) as caught:
+        Config(correction=correction, clip_ratio=0.2)
+    assert f"--correction {correction}: {words}" in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", CORRECTIONS)
 def test_a_setting_has_an_effect_where_the_correction_reads_it(name):
     config = Config(**settings_of(name))
     recording = Recording(config)
-    CORRECTIONS[name](recording)
+    correction_of(recording)
     for setting in ("importance_clip", "log_epsilon", "rho_bar", "c_bar"):
         if setting in recording.read:
             check_effects(config, [setting])
@@ -350,13 +440,13 @@ def test_a_setting_has_an_effect_where_the_correction_reads_it(name):
     ("name", "advantage"),
     [
         *((name, "nstep") for name in CORRECTIONS),
-        *((name, "gae") for name in CORRECTIONS if name != "v-trace"),
+        *((name, "gae") for name in CORRECTIONS if "v-trace" not in parts_of(name)),
     ],
 )
 def test_a_correction_reads_the_columns_that_it_declares(name, advantage):
     """The inputs of its graph that no operation reads are those that it does not declare."""
     config = Config(advantage=advantage, **settings_of(name))
-    specs = {column.name: tf.TensorSpec((None,), column.dtype) for column in SCHEMA.columns}
+    specs = {column.name: tf.TensorSpec((None,), column.dtype) for column in (*SCHEMA.columns, PROXIMAL)}
 
     def graph(logits, values, *columns):
         whole = dict(zip(specs, columns, strict=True))
@@ -375,7 +465,7 @@ def test_a_correction_reads_the_columns_that_it_declares(name, advantage):
         ({"correction": "ppo"}, "--correction ppo needs --clip-ratio"),
         (
             {"correction": "v-trace", "clip_ratio": 0.1},
-            "needs --correction ppo or .*, not --correction v-trace",
+            "needs --correction ppo or decoupled or .*, not --correction v-trace",
         ),
         ({"correction": "epsilon", "log_softmax": True}, "the floor that --log-softmax leaves out"),
         (

@@ -7,8 +7,9 @@ from reference import SEGMENTS
 
 from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.algorithms.actor_critic.advantages import Advantages, normalized
-from ga3c_tf.algorithms.actor_critic.corrections import Uncorrected
-from ga3c_tf.algorithms.actor_critic.surrogates import clipped_objectives
+from ga3c_tf.algorithms.actor_critic.correction import Correction
+from ga3c_tf.algorithms.actor_critic.trust_regions import clipped
+from ga3c_tf.algorithms.actor_critic.weights import Unweighted
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import Batch
 
@@ -44,7 +45,8 @@ def tf_losses(batch, min_policy, log_epsilon):
         policy = losses.policy(logits, min_policy)
         log_policy = losses.log_policy(logits, min_policy, log_epsilon)
         given = Batch(logits=logits, values=values, actions=actions, returns=returns)
-        objectives = Uncorrected(Advantages(), log_epsilon).estimate(given, log_policy).objectives
+        correction = Correction(Unweighted(Advantages()), floor=log_epsilon)
+        objectives = correction.estimate(given, log_policy).objectives
         objective = tf.reduce_sum(objectives)
         entropy = losses.entropy(policy, log_policy)
         policy_loss = -(objective + BETA * entropy)
@@ -136,8 +138,8 @@ def test_losses_are_summed_over_the_batch(batch):
 
 @pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: str(segment["seed"]))
 def test_the_clipped_objective_is_that_of_the_reference(segment):
-    columns = (tf.constant(segment[name], tf.float32) for name in ("log_pi", "log_mu", "gae"))
-    found = clipped_objectives(*columns, 1 - segment["ppo_clip"], 1 + segment["ppo_clip"])
+    log_pi, log_mu, gae = (tf.constant(segment[name], tf.float32) for name in ("log_pi", "log_mu", "gae"))
+    found = clipped(tf.exp(log_pi - log_mu), gae, 1 - segment["ppo_clip"], 1 + segment["ppo_clip"])
     np.testing.assert_allclose(found, -np.array(segment["ppo_policy_losses"]), rtol=1e-5, atol=1e-5)
 
 

@@ -118,8 +118,14 @@ def test_totals_continue_from_a_stored_state():
 def test_what_updates_measure_is_a_mean_over_states_of_those_that_measured_it():
     stats = Stats(METRICS, rolling_episodes=2)
     nan = math.nan
-    first = {"divergence": UNKNOWN._replace(kl=4.0, effective_sample_size=1.0), "within": SegmentLag(2.0, nan)}
-    second = {"divergence": UNKNOWN._replace(kl=8.0, effective_sample_size=0.5, floored=0.5), "within": SegmentLag(6.0, 3.0)}
+    first = {
+        "divergence": UNKNOWN._replace(kl=4.0, effective_sample_size=1.0),
+        "within": SegmentLag(2.0, nan),
+    }
+    second = {
+        "divergence": UNKNOWN._replace(kl=8.0, effective_sample_size=0.5, floored=0.5),
+        "within": SegmentLag(6.0, 3.0),
+    }
     stats.updated(update_record(np.zeros(1, int), 0, 0, 0, **first))
     stats.updated(update_record(np.zeros(3, int), 0, 0, 0, **second))
     stats.updated(update_record(np.zeros(5, int), 0, 0, 0))

@@ -15,7 +15,7 @@ from ga3c_tf.algorithms.actor_critic.gradients import Gradients, GraphOutputs, O
 from ga3c_tf.algorithms.actor_critic.probabilities import policy
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.columns import SCHEMA, Batch, Schema
+from ga3c_tf.experience.columns import PROXIMAL, SCHEMA, Batch, Schema
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction
 from ga3c_tf.model.device import resolve_dtype_policy
 from ga3c_tf.model.graph_call import direct_call, trace
@@ -98,7 +98,7 @@ class ActorCritic:
                 inputs.append(tf.TensorSpec((None, len(self.initial_carry)), tf.float32))
                 read |= {"lengths", "carries"}
             # Each column passed to the graph costs an update some 0.01 ms, so only those read are passed.
-            columns = schema.remembering(len(self.initial_carry)).columns
+            columns = (*schema.remembering(len(self.initial_carry)).columns, PROXIMAL)
             self.columns = [column for column in columns if column.name in read]
             self._dtypes = [tf.as_dtype(column.dtype) for column in self.columns]
             self._check_minibatches()

@@ -65,12 +65,14 @@ class Loss:
         columns: names of the columns of the trajectory that `compute` reads.
         reads_version: whether `compute` reads the number of updates done.
         bounds: what the loss clips or floors.
+        scales_step: whether the step depends on the effective sample size, see `Correction`.
     """
 
     compute: Callable[[Batch], Computed]
     columns: frozenset[str]
     reads_version: bool
     bounds: Bounds
+    scales_step: bool = False
 
 
 def find_loss(config: Config, num_actions: int, schema: Schema) -> Loss:
@@ -90,7 +92,7 @@ def find_loss(config: Config, num_actions: int, schema: Schema) -> Loss:
         correction = correction_of(config)
         compute = partial(_actor_critic, correction=correction, min_policy=config.min_policy)
         columns = frozenset(("actions", *correction.columns))
-        return Loss(compute, columns, correction.reads_version, correction.bounds)
+        return Loss(compute, columns, correction.reads_version, correction.bounds, correction.scales_step)
     check_name("loss", name)
     function = users_function(name, f"loss {name!r}")
     return _probed(name, lambda batch: function(batch, config), num_actions, schema)
@@ -100,7 +102,7 @@ def actor_critic(batch: Batch, config: Config) -> Losses:
     """Compute the paper's loss (section 3): advantage objective, entropy bonus, and squared error of the
     value.
 
-    `config.correction_used` is the policy-lag correction, see `corrections.CORRECTIONS`.
+    `config.correction_used` is the policy-lag correction, see `ga3c_tf.config.corrections`.
 
     Args:
         batch: training batch. Its `logits`, `values`, `actions`, `beta` and the correction's columns are
@@ -116,7 +118,7 @@ def _actor_critic(batch: Batch, correction: Correction, min_policy: float) -> Co
     estimate = correction.estimate(batch, logarithms)
     objective = total(batch, estimate.objectives) + batch.beta * spread
     errors = total(batch, _squared_errors(batch.values, estimate.targets))
-    return Computed(Losses(-objective, errors, spread), total(batch, estimate.masked * tf.ones_like(batch.values)))
+    return Computed(Losses(-objective, errors, spread), total(batch, estimate.masked))
 
 
 def value_loss(values: tf.Tensor, returns: tf.Tensor) -> tf.Tensor:

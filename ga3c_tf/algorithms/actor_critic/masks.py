@@ -1,4 +1,4 @@
-"""Masks: corrections that leave out the steps on which pi and mu differ too much.
+"""Masks: steps on which pi and mu differ too much are left out, as a part of a correction of policy lag.
 
 A step that is left out adds nothing to the policy's objective, but it counts in a batch's size. Its value is
 trained all the same.
@@ -9,11 +9,7 @@ B is the number of states in a batch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
-from ga3c_tf.algorithms.actor_critic.advantages import Advantages
-from ga3c_tf.algorithms.actor_critic.correction import Correction, Estimate
-from ga3c_tf.algorithms.actor_critic.probabilities import log_policy, log_taken
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.divergence import Bounds
 from ga3c_tf.model.tensorflow import tf
@@ -23,11 +19,11 @@ class Mask(ABC):
     """Which steps of a batch are trained on.
 
     Attributes:
-        columns: columns of the trajectory that `keeps` reads, besides mu's logarithms.
+        columns: columns of the trajectory that `keeps` reads.
         bounds: the ratios outside which every step is left out.
     """
 
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ("mu_log_probabilities",)
     bounds = Bounds()
 
     @abstractmethod
@@ -70,7 +66,7 @@ class NegativeSegments(Mask):
     A segment has if the mean of log(mu / pi) over its steps is above 0.5 (TRL's default).
     """
 
-    columns = ("lengths",)
+    columns = ("mu_log_probabilities", "lengths")
     most = 0.5
 
     def keeps(self, batch: Batch, log_pi: tf.Tensor, advantages: tf.Tensor) -> tf.Tensor:
@@ -82,38 +78,3 @@ class NegativeSegments(Mask):
         means = sums[:-1] / tf.maximum(tf.cast(batch.lengths, tf.float32), 1.0)
         of_steps = tf.gather(means, tf.minimum(numbers, segments - 1))
         return (advantages >= 0) | (of_steps <= self.most)
-
-
-@dataclass(frozen=True)
-class Masked(Correction):
-    """A correction without the steps that a mask leaves out.
-
-    Args:
-        correction: correction of the other steps.
-        mask: the mask.
-        advantages: advantages whose signs the mask sees.
-        min_policy: as in `probabilities.policy`.
-        floor: as in `Correction`.
-    """
-
-    correction: Correction
-    mask: Mask
-    advantages: Advantages
-    min_policy: float = 0.0
-    floor: float | None = None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        names = (*self.correction.columns, *self.advantages.columns, *self.mask.columns)
-        return tuple(dict.fromkeys((*names, "mu_log_probabilities")))
-
-    @property
-    def bounds(self) -> Bounds:
-        return self.correction.bounds if self.mask.bounds == Bounds() else self.mask.bounds
-
-    def estimate(self, batch: Batch, logarithms: tf.Tensor) -> Estimate:
-        log_pi = log_taken(log_policy(batch.logits, self.min_policy, None), batch.actions)
-        kept = self.mask.keeps(batch, tf.stop_gradient(log_pi), self.advantages.of(batch))
-        estimate = self.correction.estimate(batch, logarithms)
-        objectives = tf.where(kept, estimate.objectives, 0.0)
-        return estimate._replace(objectives=objectives, masked=tf.where(kept, 0.0, 1.0))

@@ -6,18 +6,20 @@ B is the number of states in a batch, A the number of actions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
 from ga3c_tf.algorithms.actor_critic.gradients import METRICS
+from ga3c_tf.algorithms.actor_critic.proximal import proximal_of
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import SCHEMA, Batch, Schema
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
-from ga3c_tf.experience.divergence import DivergenceSampler
+from ga3c_tf.experience.divergence import DivergenceSampler, effective_sample_size
 from ga3c_tf.model.device_weights import DeviceWeights
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.model.weight_store import Trainable, WeightStore
@@ -79,6 +81,7 @@ class Model(NetworkModel):
             self._store = DeviceWeights(config, actor_critic, self.version, device)
         else:
             self._store = store(actor_critic, self.version)
+        self._proximal = proximal_of(config, actor_critic)
         # Where the weights are a copy, the model is the policy that chose the actions, not the updated one.
         self._divergence = DivergenceSampler(actor_critic.loss.bounds, is_behavior=store is not None)
 
@@ -112,11 +115,22 @@ class Model(NetworkModel):
         store = self._store
         if actor_critic.loss.reads_version:
             store.version()
+        if self._proximal:
+            self._proximal.before(batch)
         gradients = actor_critic.gradients(batch, rates.beta)
         divergence = self._divergence.sample(batch, gradients.log_pi)
         if gradients.finite:
-            version = store.push(gradients.tensors, rates.learning_rate)
+            version = store.push(gradients.tensors, self._step_size(batch, gradients.log_pi, rates))
         else:
             version = store.version()
         store.pull()
+        if self._proximal:
+            self._proximal.after()
         return UpdateResult(gradients.metrics, divergence, version, gradients.finite)
+
+    def _step_size(self, batch: Batch, log_pi: np.ndarray, rates: Rates) -> float:
+        """Return the learning rate of an update, scaled if the correction says so."""
+        if not self._actor_critic.loss.scales_step:
+            return rates.learning_rate
+        share = effective_sample_size(log_pi, batch.mu_log_probabilities)
+        return rates.learning_rate * math.sqrt(share)

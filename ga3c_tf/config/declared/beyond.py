@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from ga3c_tf.config.corrections import CLIPPED, OF_LAG, PROXIMAL
 from ga3c_tf.config.declaration import ACTOR_CRITIC, OWN, SCREENS, SET, WITH_SEGMENTS, beside, declare
 from ga3c_tf.config.declared.learning import VARIABLES
 from ga3c_tf.config.declared.q_learning import QLearningSettings
@@ -12,10 +13,6 @@ from ga3c_tf.config.declared.workers import ONE_MODEL
 
 FROM_THE_START = "the run's weights began with it"
 OWN_NETWORK = beside(network=OWN, because="it has its own")
-CLIPPED = ("ppo", "decoupled-ppo", "deepseek-v3.2")
-"""Corrections with the clip range --clip-ratio."""
-RATIOS = ("clipped-is", "one-step", "v-trace", "decoupled-ppo", "m2po", "icepop", "dppo-tv", "deepseek-v3.2")
-"""Corrections with importance ratios pi / mu: the action's probability now over that when it was chosen."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +57,17 @@ class BeyondPaperSettings(QLearningSettings):
     correction: str | None = declare(
         None,
         "algorithm",
-        "Policy-lag correction: 'none'; 'epsilon' (the authors' floor --log-epsilon); 'clipped-is' "
-        "(advantages weighted by the importance ratio pi/mu, at most --importance-clip); 'one-step' (the "
-        "same, at most --rho-bar: IMPALA's one-step importance sampling); 'v-trace' (Espeholt et al. 2018); "
-        "'ppo' (--clip-ratio); 'decoupled-ppo', 'm2po', 'icepop', 'dppo-tv' and 'deepseek-v3.2' are those of "
-        "asynchronous training of language models. Default: ppo with --clip-ratio, none with --log-softmax, "
-        "else epsilon.",
-        choices=("none", "epsilon", *RATIOS[:3], "ppo", *RATIOS[3:]),
+        "Policy-lag correction: parts of four axes joined by '+', as in 'v-trace+ratio-mask+ess'. Weight of "
+        "the advantages: 'none'; 'epsilon' (the authors' floor --log-epsilon); 'is' (the importance ratio "
+        "pi/mu), 'clipped-is' (at most --importance-clip) or 'one-step' (at most --rho-bar: IMPALA's); "
+        "'v-trace' (Espeholt et al. 2018). Mask: 'ratio-mask', 'tv-mask' or "
+        "'negative-mask'. Trust region: 'ppo' or 'decoupled' (--clip-ratio; also 'decoupled-recompute' and "
+        "'decoupled-ewma'), or 'm2po'. Step: 'ess'. Published combinations: 'decoupled-ppo', 'icepop', "
+        "'dppo-tv', 'deepseek-v3.2', 'vcpo' and 'impact'. Default: ppo with --clip-ratio, none with "
+        "--log-softmax, else epsilon.",
         read_with=[
             beside(
-                system=ONE_MODEL, when=RATIOS, because="agents of a3c choose and train with the same replica"
+                system=ONE_MODEL, when=OF_LAG, because="agents of a3c choose and train with the same replica"
             )
         ],
         needs=[
@@ -79,8 +77,9 @@ class BeyondPaperSettings(QLearningSettings):
                 log_softmax=False, when=["epsilon"], because="it is the floor that --log-softmax leaves out"
             ),
             beside(advantage="nstep", when=["v-trace"], because="it estimates advantages itself"),
-            beside(minibatch_size=0, when=["v-trace", "deepseek-v3.2"], because="it needs whole segments"),
+            beside(minibatch_size=0, when=["v-trace", "negative-mask"], because="it needs whole segments"),
         ],
+        excludes=[beside(devices=SET, when=[*PROXIMAL, "ess"], because="it is for one device")],
         algorithms=ACTOR_CRITIC,
     )
     importance_clip: float = declare(
@@ -88,7 +87,7 @@ class BeyondPaperSettings(QLearningSettings):
         "advanced",
         "Upper bound of the importance ratio.",
         above=0,
-        read_with=[beside(correction=("clipped-is", "decoupled-ppo"))],
+        read_with=[beside(correction="clipped-is")],
         algorithms=ACTOR_CRITIC,
     )
     rho_bar: float = declare(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ga3c_tf.config.corrections import AXES
 from ga3c_tf.config.declaration import (
     ACTOR_CRITIC,
     ALGORITHMS,
@@ -117,7 +118,7 @@ class LearningSettings:
         "Floor of a probability inside a logarithm.",
         above=0,
         read_with=[
-            beside(correction=("epsilon", "ppo", "decoupled-ppo", "m2po", "deepseek-v3.2")),
+            beside(correction=("epsilon", *AXES["trust regions"])),
             beside(log_softmax=False),
         ],
         algorithms=ACTOR_CRITIC,

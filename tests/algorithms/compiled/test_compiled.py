@@ -113,6 +113,7 @@ SLOW = {
     "decoupled-ppo": {"correction": "decoupled-ppo", "clip_ratio": 0.2},
     "m2po": {"correction": "m2po"},
     "deepseek-v3.2": {"correction": "deepseek-v3.2", "clip_ratio": 0.2},
+    "v-trace+ratio-mask+m2po": {"correction": "v-trace+ratio-mask+m2po"},
     "gae-normalized": {"advantage": "gae", "normalize_advantages": True},
     "standardized": {"normalize_observations": True, "loss_reduction": "mean", **RMSPROP},
 }
@@ -219,6 +220,12 @@ def own_loss(batch, config):
 def test_a_users_loss_is_not_compiled():
     model, said = said_of(loss=name_of(own_loss))
     assert type(model) is Model and "rows of padding would count in it" in said[-1]
+
+
+@pytest.mark.parametrize("correction", ["vcpo", "decoupled-recompute", "impact"])
+def test_a_correction_with_a_step_scale_or_a_policy_of_its_own_is_not_compiled(correction):
+    model, said = said_of(correction=correction, clip_ratio=0.2 * (correction != "vcpo"))
+    assert type(model) is Model and "between the updates of a call" in said[-1]
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,8 @@ class CompiledModel(Model):
         if len(self.initial_carry):
             raise CannotCompile("the network has memory, which the compiled programs do not pass on")
         actor_critic = self._actor_critic
+        if self._proximal or actor_critic.loss.scales_step:
+            raise CannotCompile("the correction computes something between the updates of a call")
         slots = self._store.slots()
         self._weights = VectorWeights(config, actor_critic.variables, slots, self.version, device)
         self._programs = Programs(config, actor_critic, self._weights, device)
