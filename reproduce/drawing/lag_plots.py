@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from ga3c_tf.reproduce.drawing.canvas import COLORS, canvas, handles, legend_above, marks, save
 from ga3c_tf.reproduce.drawing.score_plots import color_of, draw_curves, draw_level
@@ -109,4 +110,17 @@ def boundaries(
     axes[-1, 0].set_xlabel("learning rate x lag (updates)")
     axes[-1, 1].set_xlabel("learning rate x lag (states)")
     legend_above(figure, handles(axes.flat), 2)
+    save(figure, stem)
+
+
+def shares_kept(shares: pd.DataFrame, stem: Path) -> None:
+    """Draw the mean share of the gain that is left, as numbers on colors: corrections by lags."""
+    figure, [[axis]] = canvas(1, 1, 0.8 + 0.22 * len(shares))
+    numbers = shares.to_numpy(float)
+    axis.imshow(np.clip(numbers, 0, 1), cmap="Blues", vmin=0, vmax=1.4, aspect="auto")
+    for row, column in np.argwhere(np.isfinite(numbers)):
+        axis.text(column, row, f"{100 * numbers[row, column]:.0f}", ha="center", va="center")
+    axis.set_xticks(range(shares.shape[1]), shares.columns)
+    axis.set_yticks(range(len(shares)), shares.index)
+    axis.set_xlabel("policy lag (updates); percent of the gain without lag")
     save(figure, stem)

@@ -1,0 +1,116 @@
+"""Kinds of policy lag on CartPole: constant or random, and from old batches or from many updates on one.
+
+A language model's trainer has both: it collects with older weights, and makes several updates on a batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ga3c_tf.reproduce.figures.figure import Figure, Table, mean_of, means_of
+from ga3c_tf.reproduce.figures.lag.tolerated_lag import (
+    AGENTS,
+    BATCH,
+    FIRST_SEED,
+    lagged_spec,
+    moved_measures,
+)
+from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
+from ga3c_tf.reproduce.figures.metrics import END, KL, LAG, SAMPLE_SIZE, SCORE
+from ga3c_tf.reproduce.figures.pictures import drawing, recorded_random
+from ga3c_tf.reproduce.figures.plans import smoke_spec
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired
+from ga3c_tf.reproduce.measures.verdicts import Above
+
+CONSTANT = "constant"
+RANDOM = ("uniform", "geometric")
+LAGS = (16, 64)
+CORRECTIONS = ("none", "ppo", "v-trace")
+TOTAL = 16
+"""Mean lag of the settings whose lag comes from different places."""
+UPDATES = 2 * TOTAL + 1
+"""Updates on a round whose mean lag is `TOTAL`: they lag by 0 to 32 updates."""
+WITHIN = {"within": (UPDATES, 0), "half": (11, 1)}
+"""Updates on a round, and rounds that it waits. 11 updates lag by 5 on average, and by 11 for each round."""
+SHUFFLED = ("none", "ppo")
+"""Corrections that take minibatches of shuffled steps."""
+
+
+class KindsOfLagFigure(Figure):
+    """Two-sided questions about differences of the score, of runs of one seed."""
+
+    name = "kinds-of-lag"
+    place = 21
+    shows = "score by kind of policy lag of equal mean: constant, random, or within a round"
+    headline = "does it matter how policy lag is distributed, and where it comes from?"
+    games = {"smoke": ("cartpole",), "quick": ("cartpole",)}
+    counts = {"quick": LEAST_SEEDS}
+    first_seed = FIRST_SEED
+    looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
+    main = (SCORE, "points")
+    scores = (SCORE, END)
+    dimensions: Any = staticmethod(words_of(correction=str, lag=int, kind=str))
+    measures: Any = staticmethod(moved_measures)
+    words = {"updates": UPDATES}
+    tables = (
+        Table(
+            ("lag", "kind"),
+            {name: mean_of(SCORE, correction=name) for name in CORRECTIONS},
+            "mean score of the run",
+        ),
+        Table(
+            ("lag", "kind"),
+            means_of(LAG, KL, SAMPLE_SIZE),
+            "lag and divergence without a correction",
+            {"correction": "none"},
+        ),
+    )
+
+    def specs(self, budget, game, seed):
+        if budget == "smoke":
+            usual: dict[str, Any] = {"correction": "none", "lag": 1}
+            return [
+                smoke_spec(game, seed, "a2c", **usual).called("none", "1", CONSTANT),
+                smoke_spec(game, seed, "a2c", **usual, lag_distribution="uniform").called(
+                    "none", "1", "uniform"
+                ),
+            ]
+        runs = []
+        for correction in CORRECTIONS:
+            for lag in LAGS:
+                runs.append(lagged_spec(game, seed, correction, lag).called(correction, str(lag), CONSTANT))
+                for kind in RANDOM:
+                    spec = lagged_spec(game, seed, correction, lag, lag_distribution=kind)
+                    runs.append(spec.called(correction, str(lag), kind))
+        for correction in SHUFFLED:
+            for kind, (updates, rounds) in WITHIN.items():
+                more = {"num_agents": updates * AGENTS, "minibatch_size": BATCH}
+                spec = lagged_spec(game, seed, correction, rounds, **more)
+                runs.append(spec.called(correction, str(TOTAL), kind))
+        return runs
+
+    def claims(self, table):
+        within = table.select(correction=SHUFFLED, lag=TOTAL)
+        claims = [self.claim("within", Above(_difference(within, "within")), [table.missing])]
+        for kind in RANDOM:
+            claims.append(self.claim(kind, Above(_difference(table, kind)), [table.missing], kind=kind))
+        return claims
+
+    def plot(self, table, stem):
+        lines = {
+            kind: {
+                f"{correction}, {lag}": part.numbers(SCORE)
+                for (correction, lag), part in table.select(kind=kind).parts("correction", "lag")
+            }
+            for kind in table.names("kind")
+        }
+        drawing("lag_plots").scores_by_lag(lines, recorded_random(table), stem)
+
+
+def _difference(table: Measurements, kind: str) -> Effect:
+    """Return the mean score with a kind of lag minus that with a constant one, seed by seed."""
+    groups = (table.select(kind=kind), table.select(kind=CONSTANT))
+    return paired(*(group.series(SCORE) for group in groups))
+
+
+FIGURE = KindsOfLagFigure()

@@ -1,0 +1,251 @@
+"""How much policy lag learning tolerates with each correction, as in Table 3 of AReaL (arXiv 2505.24298).
+
+A2C trains on the batch of K updates ago, with everything else equal. Without lag all corrections have the
+same gradient, so A2C without lag is run without a correction only.
+
+The share of the gain that is left at a lag decides: the gain of a run is its mean score minus its first
+score, and the gain without lag is the mean over the seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ga3c_tf.config.corrections import CLIPPED, parts_of
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, mean_of, means_of
+from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
+from ga3c_tf.reproduce.figures.metrics import (
+    END,
+    KL,
+    SAMPLE_SIZE,
+    SCORE,
+    TOTAL_VARIATION,
+    final_score,
+    first_score,
+    gain,
+    lag_measures,
+    score_of_run,
+)
+from ga3c_tf.reproduce.figures.pictures import drawing
+from ga3c_tf.reproduce.figures.plans import smoke_spec
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, paired
+from ga3c_tf.reproduce.measures.text import mean_and_interval, number
+from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Above, Guard
+from ga3c_tf.reproduce.runs.run import RecordedRun
+from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
+from ga3c_tf.trained.intervals import student_interval
+
+CORRECTIONS = (
+    "none",
+    "epsilon",
+    "clipped-is",
+    "one-step",
+    "v-trace",
+    "ppo",
+    "decoupled-ppo",
+    "m2po",
+    "icepop",
+    "dppo-tv",
+    "deepseek-v3.2",
+    "vcpo",
+    "impact",
+)
+LAGS = (1, 4, 16, 64, 256)
+STEPS = {"cartpole": 200_000, "minatar_breakout": 300_000, "minatar_space_invaders": 300_000}
+AGENTS = 32
+BATCH = 160
+RATE = 4e-3
+CLIP_RATIO = 0.2
+FIRST_SEED = 41
+"""First of the seeds that no run had used. Steps and learning rate were chosen on seeds from 101 on."""
+KEPT = 0.5
+"""A lag is tolerated if this share of the gain without lag is left."""
+GAIN = {"cartpole": 50.0}
+"""Points that a game must gain without lag, on average, before anything is judged; 1 for other games."""
+PAIRS = (
+    ("v-trace", "none"),
+    ("ppo", "none"),
+    ("icepop", "none"),
+    ("decoupled-ppo", "ppo"),
+    ("m2po", "ppo"),
+    ("vcpo", "clipped-is"),
+    ("impact", "v-trace"),
+)
+"""Pairs of corrections that are judged: whether more of the gain is left with the first."""
+CHI_SQUARED = "chi squared"
+M2 = "second moment of log-ratios"
+MASKED = "share of states masked"
+MOVED = {CHI_SQUARED: ("chi_squared", "share"), M2: ("m2", "share"), MASKED: ("masked", "share")}
+"""Column of metrics.csv and unit of the measures that `lag_measures` does not have."""
+
+
+def lagged_spec(game: str, seed: int, correction: str, lag: int, **settings: Any) -> RunSpec:
+    """Return a run of A2C with a correction, which trains on the batches of so many rounds ago.
+
+    The steps of the first rounds come on top, because no batch is old enough to train on yet.
+    """
+    usual: dict[str, Any] = {"num_agents": AGENTS, "learning_rate": RATE, "log_seconds": 10.0}
+    if set(parts_of(correction)) & set(CLIPPED):
+        usual["clip_ratio"] = CLIP_RATIO
+    if lag:
+        usual["lag"] = lag
+    chosen = {**usual, **settings}
+    steps = STEPS[game] + lag * chosen["num_agents"] * BATCH // AGENTS
+    return run_spec(game, seed, "a2c", **chosen, correction=correction, steps=steps)
+
+
+def shares(table: Measurements, correction: str) -> pd.DataFrame:
+    """Return the share of the gain that is left, by seed (rows) and lag; not-a-number where a run lacks."""
+    without = np.mean([gain(row) for row in table.select(lag=0).rows if row.run.ended] or [math.nan])
+    rows = table.select(correction=correction, lag=LAGS).rows
+    ended = {row.key(("seed", "lag")): gain(row) for row in rows if row.run.ended}
+    gains = pd.Series(ended, dtype=float)
+    if gains.empty:
+        return pd.DataFrame(columns=LAGS)
+    return (gains.unstack() / without).reindex(columns=LAGS)
+
+
+def kept(share: pd.DataFrame) -> pd.Series:
+    """Return the mean share of the gain over the logarithm of the lag, by seed with all lags."""
+    places = np.log2(LAGS)
+    whole = share.dropna()
+    areas = np.trapezoid(whole.to_numpy(float), places, axis=1) / (places[-1] - places[0])
+    return pd.Series(areas, whole.index)
+
+
+def tolerated(share: pd.DataFrame) -> np.ndarray:
+    """Return the base-2 logarithm of the lag that is tolerated, by seed: from 0 (a lag of 1) to that of 256.
+
+    It is the length of the logarithm of the lag over which at least `KEPT` is left, with straight lines
+    between the lags: where the share falls, the place at which it passes `KEPT`.
+    """
+    places = np.log2(LAGS)
+    fine = np.linspace(places[0], places[-1], 1601)
+    rows = [np.interp(fine, places, row) >= KEPT for row in share.dropna().to_numpy(float)]
+    return np.array([row.mean() * (places[-1] - places[0]) for row in rows])
+
+
+def tolerated_lag(part: Measurements) -> str:
+    """Return a cell with the geometric mean of the tolerated lag and its interval, in updates."""
+    powers = tolerated(_shares_of(part))
+    if not len(powers):
+        return "-"
+    middle = number(2 ** float(powers.mean()))
+    if len(powers) < LEAST_SEEDS:
+        return middle
+    ends = np.clip(student_interval(powers), 0.0, math.log2(LAGS[-1]))
+    low, high = map(number, np.exp2(ends).tolist())
+    return f"{middle} [{low}, {high}]"
+
+
+def share_kept(part: Measurements) -> str:
+    """Return a cell with the mean share of the gain that is left, over the logarithm of the lag."""
+    return mean_and_interval(kept(_shares_of(part)).tolist())
+
+
+def _shares_of(part: Measurements) -> pd.DataFrame:
+    """Return `shares` of the correction of a part; the runs without lag are in the rest of the table."""
+    table = FIGURE.table(part.results).select(game=part.game)
+    return shares(table, part.rows[0].facts["correction"])
+
+
+class ToleratedLagFigure(Figure):
+    """All corrections on the same seeds at the same lags, judged after three seeds and again after six."""
+
+    name = "tolerated-lag"
+    place = 20
+    paper = "not in the paper; AReaL's Table 3"
+    shows = "score by correction of policy lag, at lags from 1 to 256 updates, and the lag that is tolerated"
+    headline = "how much policy lag does learning tolerate with each correction?"
+    games = {"smoke": ("cartpole",), "quick": tuple(STEPS)}
+    counts = {"quick": LEAST_SEEDS}
+    first_seed = FIRST_SEED
+    looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
+    main = (SCORE, "points")
+    scores = (SCORE, END)
+    by_game = True
+    dimensions: Any = staticmethod(words_of(correction=str, lag=int))
+    words = {
+        "steps": STEPS,
+        "rate": RATE,
+        "kept": KEPT,
+        "first": LAGS[0],
+        "last": LAGS[-1],
+        "clip": CLIP_RATIO,
+    }
+    tables = (
+        Table(
+            ("correction",),
+            {
+                "tolerated lag": tolerated_lag,
+                "share of the gain": share_kept,
+                **{f"lag {lag}": mean_of(SCORE, lag=lag) for lag in (0, *LAGS)},
+            },
+            "tolerated lag (updates), share of the gain over all lags, and mean score at each lag",
+        ),
+        Table(
+            ("lag",),
+            means_of(KL, TOTAL_VARIATION, SAMPLE_SIZE, CHI_SQUARED, M2, END),
+            "divergence without a correction",
+            {"correction": "none"},
+        ),
+    )
+
+    def specs(self, budget, game, seed):
+        if budget == "smoke":
+            return [
+                smoke_spec(game, seed, "a2c", correction="none").called("none", "0"),
+                smoke_spec(game, seed, "a2c", correction="none", lag=1).called("none", "1"),
+            ]
+        runs = [lagged_spec(game, seed, "none", 0).called("none", "0")]
+        for lag, correction in product(LAGS, CORRECTIONS):
+            runs.append(lagged_spec(game, seed, correction, lag).called(correction, str(lag)))
+        return runs
+
+    def measures(self, run):
+        return moved_measures(run)
+
+    def claims(self, table):
+        without = [gain(row) for row in table.select(lag=0).rows if row.run.ended]
+        learned = bool(without) and np.mean(without) >= GAIN.get(table.game, 1.0)
+        guards = [table.missing, Guard(TOO_SHORT, not learned)]
+        return [
+            self.claim(
+                f"{first}-{second}",
+                Above(paired(kept(shares(table, first)), kept(shares(table, second)))),
+                guards,
+                first=first,
+                second=second,
+            )
+            for first, second in PAIRS
+        ]
+
+    def plot(self, table, stem):
+        means = {name: shares(table, name).mean() for name in table.names("correction")}
+        drawing("lag_plots").shares_kept(pd.DataFrame(means, LAGS).T, stem)
+
+
+def moved_measures(run: RecordedRun) -> list[Measure]:
+    """Return the scores of a run from its first update on, its lag, and how far the policy has moved."""
+    config = run.spec.config
+    after = config.lag * config.num_agents * config.t_max
+    steady = run.steady(0.1 * 3600 * run.hours)
+    rows = "mean over the rows of metrics.csv after the first tenth"
+    return [
+        score_of_run(run, "over the agent steps from the first update", after),
+        final_score(run),
+        first_score(run),
+        *lag_measures(run),
+        *(
+            Measure(name, steady[column], unit, rows, "not measured")
+            for name, (column, unit) in MOVED.items()
+        ),
+    ]
+
+
+FIGURE = ToleratedLagFigure()
