@@ -6,7 +6,7 @@ import dataclasses
 import math
 import numbers
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -94,6 +94,7 @@ def declare(
     high: float | None = None,
     above: float | None = None,
     choices: tuple[str, ...] | None = None,
+    problem: Callable[[str], str | None] | None = None,
     option: str | None = None,
     systems: tuple[str, ...] = SYSTEMS,
     algorithms: tuple[str, ...] = ALGORITHMS,
@@ -116,6 +117,7 @@ def declare(
         low, high: inclusive bounds of the value.
         above: exclusive lower bound of the value.
         choices: allowed values; None where they are not restricted to a list.
+        problem: returns why a text is not allowed, in words, or None; None where there is no such rule.
         option: command-line option (without dashes); None where it follows from the setting's name.
         systems: systems that read the setting.
         algorithms: algorithms that read the setting.
@@ -152,6 +154,8 @@ def checked(setting: dataclasses.Field, kind: type, value: Any) -> Any:
         raise UserError(f"{name} is {value}; it must be finite")
     if rule["choices"] and value not in rule["choices"]:
         raise UserError(f"{name} is {value!r}; it must be one of {', '.join(rule['choices'])}")
+    if rule["problem"] and (problem := rule["problem"](value)):
+        raise UserError(f"{name} is {value!r}: {problem}")
     if rule["low"] is not None and value < rule["low"]:
         raise UserError(f"{name} is {value}; it must be at least {rule['low']}")
     if rule["above"] is not None and value <= rule["above"]:

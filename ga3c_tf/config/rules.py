@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ga3c_tf.config.corrections import parts_of, problem_of
+from ga3c_tf.config.corrections import parts_of
 from ga3c_tf.config.declaration import (
     ATARI_GAMES,
     OWN,
@@ -63,11 +63,6 @@ RULES = (
         ("devices",),
         lambda config: not re.fullmatch(r"(cpu:[1-9]\d?|gpu:\d+(,gpu:\d+)*)", config.devices or "cpu:1"),
         lambda config: f"{_given(config, 'devices')} must be like gpu:0,gpu:1 or cpu:4 (at most cpu:99)",
-    ),
-    Rule(
-        ("correction",),
-        lambda config: problem_of(config.correction_used) is not None,
-        lambda config: f"{_given(config, 'correction')}: {problem_of(config.correction_used)}",
     ),
     Rule(
         ("t_max", "num_agents"),

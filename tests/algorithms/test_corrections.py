@@ -409,7 +409,7 @@ def test_a_published_name_is_a_combination_and_may_be_a_part_of_one(one, other):
 @pytest.mark.parametrize(
     ("correction", "words"),
     [
-        ("vtrace", "'vtrace' is no correction or part of one; did you mean 'v-trace'"),
+        ("vtrace", "'vtrace' is no correction or part of one; close: v-trace"),
         ("m2po+", "'' is no correction or part of one; there are none, epsilon, is"),
         ("ppo+m2po", "it has several trust regions, ppo and m2po; give one"),
         ("icepop+tv-mask", "it has several masks, ratio-mask and tv-mask; give one"),
@@ -420,7 +420,8 @@ def test_a_published_name_is_a_combination_and_may_be_a_part_of_one(one, other):
 def test_what_is_no_correction_is_refused_in_one_line(correction, words):
     with pytest.raises(UserError) as caught:
         Config(correction=correction, clip_ratio=0.2)
-    assert f"--correction {correction}: {words}" in str(caught.value) and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"correction (--correction) is {correction!r}: {words}")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", CORRECTIONS)

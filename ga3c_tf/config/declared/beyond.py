@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from ga3c_tf.config.corrections import CLIPPED, OF_LAG, PROXIMAL
+from ga3c_tf.config.corrections import CLIPPED, OF_LAG, PROXIMAL, problem_of
 from ga3c_tf.config.declaration import ACTOR_CRITIC, OWN, SCREENS, SET, WITH_SEGMENTS, beside, declare
 from ga3c_tf.config.declared.learning import VARIABLES
 from ga3c_tf.config.declared.q_learning import QLearningSettings
@@ -65,6 +65,7 @@ class BeyondPaperSettings(QLearningSettings):
         "'decoupled-ewma'), or 'm2po'. Step: 'ess'. Published combinations: 'decoupled-ppo', 'icepop', "
         "'dppo-tv', 'deepseek-v3.2', 'vcpo' and 'impact'. Default: ppo with --clip-ratio, none with "
         "--log-softmax, else epsilon.",
+        problem=problem_of,
         read_with=[
             beside(
                 system=ONE_MODEL, when=OF_LAG, because="agents of a3c choose and train with the same replica"

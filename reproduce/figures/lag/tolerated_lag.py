@@ -34,7 +34,7 @@ from ga3c_tf.reproduce.figures.metrics import (
 from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, paired
-from ga3c_tf.reproduce.measures.text import mean_and_interval, number
+from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Above, Guard
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
@@ -145,7 +145,7 @@ def tolerated_lag(part: Measurements) -> str:
 
 def share_kept(part: Measurements) -> str:
     """Return a cell with the mean share of the gain that is left, over the logarithm of the lag."""
-    return mean_and_interval(kept(_shares_of(part)).tolist())
+    return mean_ci(kept(_shares_of(part)).tolist())
 
 
 def _shares_of(part: Measurements) -> pd.DataFrame:
