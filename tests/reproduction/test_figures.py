@@ -9,7 +9,7 @@ from invented_runs import SESSION, drawn, failed, invent, made, played, verdicts
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures import metrics
-from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary, policy_lag
+from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary, policy_lag, tolerated_lag
 from ga3c_tf.reproduce.figures.learning import environments, scores, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import adjustment, pps, queues, utilization
@@ -325,6 +325,47 @@ def test_corrections_compare_pairs_and_the_share_that_is_lost():
     assert kinds.pop("v-trace-one-step") == NO_DIFFERENCE and set(kinds.values()) == {HOLDS}
     assert found["off-policy"].estimate.effect == pytest.approx(1 - 3 / 8, abs=0.05)
     assert found["off-policy"].estimate.n == 11 and found["epsilon-none"].estimate.n == 5
+
+
+def tolerating(powers, learned=400.0):
+    """Runs whose corrections keep all of the gain up to 2^power updates, and then less and less."""
+
+    def number(spec):
+        name, lag = spec.label[0], int(spec.label[1])
+        fall = 0.25 * max(0.0, np.log2(max(lag, 1)) - powers.get(name, 2.0))
+        score = 20 + learned * max(0.0, 1 - fall) + RNG.normal()
+        return {metrics.SCORE: score, metrics.START: 20.0}
+
+    return drawn(FIGURES["tolerated-lag"].all_specs("quick", games=["cartpole"]), number)
+
+
+def test_the_tolerated_lag_is_where_half_of_the_gain_is_left():
+    powers = {"v-trace": 4.0, "impact": 4.0, "ppo": 4.0, "m2po": 6.0, "icepop": 0.0, "vcpo": 6.0}
+    results = tolerating(powers)
+    rows = dict(tolerated_lag.FIGURE.table(results).parts("correction"))
+    cells = {name: tolerated_lag.tolerated_lag(part) for name, part in rows.items()}
+    # Half is left 2 powers of two behind the one from which on the gain falls.
+    assert cells["none"].startswith(("15.", "16 ")) and cells["v-trace"].startswith(("63.", "64"))
+    assert cells["m2po"].startswith("25") and cells["icepop"].startswith(("3.9", "4"))
+    kinds = words(results, "tolerated-lag")
+    assert kinds["v-trace-none"] == kinds["m2po-ppo"] == kinds["vcpo-clipped-is"] == HOLDS
+    assert kinds["icepop-none"] == kinds["decoupled-ppo-ppo"] == FAILS
+    assert kinds["impact-v-trace"] == NO_DIFFERENCE
+
+
+def test_nothing_is_judged_of_lag_where_little_is_learned_without_it():
+    assert set(words(tolerating({"v-trace": 6.0}, learned=40.0), "tolerated-lag").values()) == {TOO_SHORT}
+
+
+def test_kinds_of_lag_are_compared_with_the_constant_one():
+    def number(spec):
+        more = {"within": 30.0, "uniform": -30.0}
+        return {metrics.SCORE: 100 + more.get(spec.label[2], 0.0) + RNG.normal()}
+
+    found = verdicts_of("kinds-of-lag", drawn(specs("kinds-of-lag"), number))
+    assert (found["within"].kind, found["uniform"].kind) == (HOLDS, FAILS)
+    assert found["geometric"].reason == NO_DIFFERENCE
+    assert found["within"].estimate.effect == pytest.approx(30, abs=5)
 
 
 def test_batches_learn_as_much_unless_a_run_scores_nothing():
