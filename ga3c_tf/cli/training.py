@@ -120,7 +120,7 @@ def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str |
 def _run(training, run, as_json: bool) -> int:
     from ga3c_tf.runs.folder import has_checkpoint
     from ga3c_tf.status import beginning, status_for
-    from ga3c_tf.systems.training import NotSaved
+    from ga3c_tf.systems.saving import NotSaved
 
     received: list[int] = []
 

@@ -18,8 +18,9 @@ from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
+from ga3c_tf.systems.saving import NotSaved
 from ga3c_tf.systems.serial import SerialGA3C
-from ga3c_tf.systems.training import NotSaved, Training
+from ga3c_tf.systems.training import Training
 
 N_STEP = 3
 

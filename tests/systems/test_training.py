@@ -15,9 +15,10 @@ from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.callbacks import Callbacks
+from ga3c_tf.systems.rows import Rows
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
-from ga3c_tf.systems.training import Training, _Rows
+from ga3c_tf.systems.training import Training
 
 SPEC = SimpleNamespace(state_shape=helpers.SHAPE, state_dtype="uint8", num_actions=helpers.NUM_ACTIONS)
 
@@ -36,7 +37,7 @@ class Clock:
 def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr("ga3c_tf.systems.session.time", clock)
-    monkeypatch.setattr("ga3c_tf.systems.training.time", clock)
+    monkeypatch.setattr("ga3c_tf.systems.saving.time", clock)
     monkeypatch.setattr("ga3c_tf.systems.session.new_model", helpers.CheckingModel)
     return clock
 
@@ -236,7 +237,7 @@ class WrittenRows:
         self.times = []
         session.log = SimpleNamespace(metrics=lambda row: self.times.append(row["time_s"]))
         session.begin()
-        self.rows = _Rows(session, Steady(session, clock), Callbacks(()), lambda row: None)
+        self.rows = Rows(session, Steady(session, clock), Callbacks(()), lambda row: None)
 
 
 @pytest.fixture
