@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -114,6 +115,42 @@ def test_the_pages_correction_is_one_step_importance_sampling_by_lag(folder, lag
     assert (by_lag["value_loss"], by_lag["entropy"]) == pytest.approx(
         (one_step["value_loss"], one_step["entropy"]), rel=1e-5
     )
+
+
+EXAMPLE = ROOT / "examples" / "correction.py"
+
+
+def test_the_examples_correction_is_none_without_lag_and_bounded_with_it():
+    example = runpy.run_path(str(EXAMPLE))["saturating"]
+    logits = tf.Variable(np.random.default_rng(0).normal(size=(3, 2)), dtype=tf.float32)
+    log_pi = losses.log_taken(losses.log_policy(logits, log_epsilon=None), tf.constant([0, 1, 1]))
+    gradients = {}
+    for lag, log_mu in (("none", log_pi), ("high", log_pi - 20.0)):
+        columns = {
+            "values": tf.zeros(3),
+            "actions": tf.constant([0, 1, 1]),
+            "returns": tf.constant([1.0, 2, 3]),
+        }
+        with tf.GradientTape(persistent=True) as tape:
+            batch = Batch(logits=logits, beta=0.0, mu_log_probabilities=log_mu, **columns)
+            own, plain = example(batch, None)[0], losses.actor_critic(batch, Config(correction="none"))[0]
+        gradients[lag] = [tape.gradient(loss, logits).numpy() for loss in (own, plain)]
+    for lag, factor in (("none", 1.0), ("high", 2.0)):
+        own, plain = gradients[lag]
+        np.testing.assert_allclose(own, factor * plain, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_example_prints_a_table_of_corrections_by_lag(tmp_path):
+    words = [sys.executable, str(EXAMPLE), "--steps", "1600", "--lags", "0", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    head, *rows = done.stdout.splitlines()
+    assert head.split() == ["correction", "lag", "0", "lag", "1"]
+    assert [row.split()[0] for row in rows] == ["none", "one-step", "ppo", "saturating"]
+    assert len({row.split()[1] for row in rows}) == 1, "without lag, all have the same gradient"
+    assert all(float(number) > 5 for row in rows for number in row.split()[1:])
 
 
 def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
