@@ -325,7 +325,7 @@ def update_record(
     """What an observer is told of an update with these lags."""
     lags = np.asarray(lags)
     agents = np.zeros(len(lags), np.int64) if agents is None else agents
-    metrics = {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
+    metrics = {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy, "masked": 0.0}
     result = UpdateResult(metrics, divergence, 1, applied=True)
     return UpdateRecord(lags, agents, result, NO_SEGMENTS if within is None else within)
 
