@@ -54,7 +54,7 @@ setup(
             *("pong/weights.npz", "minatar_*/weights.npz"),
         ],
         "ga3c_tf.trained.publishing": ["templates/*"],
-        "ga3c_tf.reproduce.figures": ["claims.toml"],
+        "ga3c_tf.reproduce.figures": ["figures.toml"],
         "ga3c_tf.reproduce.pages": ["templates/*"],
     },
     python_requires=">=3.11,<3.14",

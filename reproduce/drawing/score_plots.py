@@ -68,7 +68,7 @@ def score_panels(panels: Sequence[tuple], stem: Path) -> None:
         if scores:
             label = "GA3C, ours (seeds; bar: 95 %)"
             axis.plot([5] * len(scores), scores, "_", color=OURS, markersize=6, label=label)
-        axis.set_title(name)
+        axis.set_title(name.replace("_", " "))
         if min(shown, default=0.0) > 0:
             axis.set_yscale("log")
             axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
@@ -97,7 +97,7 @@ def curve_panels(panels: Sequence[tuple], stem: Path, columns: int = 3) -> None:
             axis.plot(curve["agent_steps"] / 1e6, curve["rolling_score"], **style)
         draw_level([axis], paper, "GA3C, paper", GOAL_LINE)
         draw_level([axis], random)
-        axis.set_title(name)
+        axis.set_title(name.replace("_", " "))
         axis.yaxis.set_major_locator(MaxNLocator(3))
         axis.yaxis.set_major_formatter(short_number)
     for axis in axes.flat[len(panels) :]:

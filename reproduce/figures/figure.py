@@ -1,114 +1,46 @@
 """What a table or figure consists of: a grid of runs, metrics, claims, tables and a picture.
 
-A figure is a module in a folder beside this one, with a `FIGURE`; the registry finds it. It has
+A figure is a class with attributes, in a module in a folder beside this one, with a `FIGURE`; the registry
+finds it. Its words are in figures.toml, in the order of the results page: place in the paper, headline, and
+the texts of its claims. It has
 
-- `specs`: its runs at a budget, for one game and seed;
-- `dimensions`: what tells the runs apart, as columns of its table (`Measurements`);
-- `measures`: the numbers of a finished run, which are the other columns;
-- `claims`: tests of estimates over the table, with reasons to decide nothing (`Claim`); their texts are in
-  claims.toml. `judged` gives the verdicts, which are data, and corrects the p values of the whole family;
-- `tables` and `plot`: what is shown of the table.
+- `games` and `planned`, its runs at a budget, for one game and seed; `smoke` has the settings of its runs of
+  a few seconds;
+- `labels` or `dimensions`: what tells the runs apart, as columns of its table (`Measurements`);
+- `measured`: functions that return the numbers of a finished run, which are the other columns;
+- `claims`: tests of estimates over the table, with reasons to decide nothing (`Claim`). `judged` gives the
+  verdicts, which are data, and corrects the p values of the whole family;
+- `tables`, and `lines` of its learning curves, or a `plot` of another kind.
 
 `figures/learning/batch_size.py` is the shortest example. Words of the pages are in pages/templates.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.measurements import Measurements, label
+from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
+from ga3c_tf.reproduce.figures.pictures import draw_curves
+from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.figures.results import Results
+from ga3c_tf.reproduce.figures.tables import Table
 from ga3c_tf.reproduce.measures.records import MEASURED, Record, read_records
-from ga3c_tf.reproduce.measures.text import geometric_mean, mean_and_interval, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, judged, observed
 from ga3c_tf.reproduce.runs.methods import has_system
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import RunSpec, as_file_name
+from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, as_file_name
 
 SEEDS = {"smoke": 1, "quick": 1, "gpu": 3, "tuned": 3, "paper": 3}
 """Default number of seeds by budget."""
 Specs = Callable[[str, str, int], list[RunSpec]]
-Cell = Callable[[Measurements], str]
-"""Returns the text of a cell for the part of the table that its row is about."""
-
-
-class Measure(NamedTuple):
-    """One number of a run. Without one, the value is not-a-number, and `why_not` says why."""
-
-    metric: str
-    value: float
-    unit: str
-    protocol: str
-    why_not: str = "nothing to measure"
-    method: str | None = None  # None: the method of the run
-    agent_steps: int | None = None  # at which the number was taken; None: at the end of the run
-
-
-class Table(NamedTuple):
-    """A table of the results: a row for each combination of dimensions, a column for each cell."""
-
-    by: Sequence[str]  # the dimensions of the rows
-    columns: Mapping[str, Cell]  # the cells, by heading
-    title: str = ""  # what the table shows; empty for the only one
-    where: Mapping[str, Any] = {}  # the runs that are shown, as in `Measurements.select`
-
-    @property
-    def header(self) -> list[str]:
-        """The headings."""
-        return [*(name.replace("_", " ") for name in self.by), *self.columns, "runs"]
-
-    def rows(self, table: Measurements) -> list[list[str]]:
-        """Return the cells of each row of which a run has begun."""
-        parts = [part for _, part in table.select(**self.where).parts(*self.by)]
-        return [self._row(part) for part in parts if any(run.result for run in part.runs)]
-
-    def _row(self, part: Measurements) -> list[str]:
-        names = [str(part.rows[0].facts[name]) for name in self.by]
-        return [*names, *(cell(part) for cell in self.columns.values()), str(len(part.finished))]
-
-
-def mean_of(metric: str, **where: Any) -> Cell:
-    """Return a cell with the mean of a metric, its interval and, if some lack it, the number of seeds."""
-
-    def cell(part: Measurements) -> str:
-        selected = part.select(**where)
-        values = selected.numbers(metric)
-        whole = values and len(values) == len(selected.finished)  # the number is in the column of runs
-        return mean_and_interval(values) if whole else mean_ci(values)
-
-    return cell
-
-
-def means_of(*metrics: str) -> dict[str, Cell]:
-    """Return a cell for each metric, as `mean_of` does, by its name."""
-    return {metric: mean_of(metric) for metric in metrics}
-
-
-def time_of(metric: str) -> Cell:
-    """Return a cell with the geometric mean of times and its interval, which is computed on the logarithm."""
-    return lambda part: geometric_mean(part.numbers(metric))
-
-
-def reached(metric: str) -> Cell:
-    """Return a cell with the number of runs that have a value of a metric."""
-    return lambda part: f"{len(part.numbers(metric))} of {len(part.ended)}"
-
-
-def _minutes(part: Measurements) -> str:
-    times = [60 * run.hours for run in part.finished]
-    return number(sum(times) / len(times)) if times else "-"
-
-
-MINUTES: dict[str, Cell] = {"minutes": _minutes}
-UNFINISHED: dict[str, Cell] = {"not finished": lambda part: part.results.unfinished(part.runs)}
 
 
 class Added(NamedTuple):
@@ -122,30 +54,43 @@ class Added(NamedTuple):
 
 
 @functools.cache
-def _texts() -> dict[str, dict[str, dict[str, Any]]]:
-    return tomllib.loads((Path(__file__).parent / "claims.toml").read_text(encoding="utf-8"))
+def all_words() -> dict[str, dict[str, Any]]:
+    """Return the words of figures.toml by name of the figure, in the order of the results page."""
+    return tomllib.loads((Path(__file__).parent / "figures.toml").read_text(encoding="utf-8"))
 
 
 class Figure:
     """One table or figure of the paper, or one of our own."""
 
-    name: str  # in `--figure`
-    place: int  # on the results page, from 1 on
-    paper = "not in the paper"  # or the place in the paper, such as 'Figure 3'
-    shows: str  # what it plots, in one line
-    headline: str  # what the paper says about it, or the question of our own that it asks, in one line
-    tuned_headline = ""  # the headline at the budget `tuned`, if it is another question
+    name: str  # in `--figure`, and of its part of figures.toml
     games: Mapping[str, tuple[str, ...]]  # default games at each budget that the figure has
+    only: Sequence[str] = ()  # the games that its settings are for; empty for all
     counts: Mapping[str, int] = {}  # default numbers of seeds, at budgets with other numbers than `SEEDS`
     first_seed = 1
     added: Sequence[Added] = ()
+    smoke: Sequence[Mapping[str, Any]] = ({},)  # settings of each run of `smoke_spec`
+    # dimension of each word of a label, and what it is read as; empty for the label as the only dimension
+    labels: Mapping[str, Callable[[str], Any]] = {}
+    measured: Sequence[Callable[[RecordedRun], Iterable[Measure]]] = ()
     main: tuple[str, str]  # metric and unit of the only record of an unfinished run
     scores: Sequence[str] = ()  # metrics in which a run that diverged counts as the random policy
     by_game = False  # whether claims, tables and plot are made for each game with a run separately
     looks: Sequence[int] = ()  # numbers of seeds at which claims are judged, if several were planned
     beside = ""  # name of a figure whose records at the same budget are shown beside the results
     tables: Sequence[Table] = ()
+    lines = "label"  # dimension of the lines of learning curves
+    panels = "game"  # dimension of their panels
     words: Mapping[str, Any] = {}  # values in the template of the figure's page
+    # from figures.toml: place in the paper, what it plots, what the paper says about it or the question that
+    # it asks, the same at the budget `tuned` if it is another question, and the texts of claims by key
+    paper = "not in the paper"
+    shows: str
+    headline: str
+    tuned_headline = ""
+    texts: Mapping[str, Mapping[str, Any]] = {}
+
+    def __init__(self) -> None:
+        vars(self).update(all_words()[self.name])
 
     def seeds(self, budget: str, game: str) -> int:
         """Return the default number of seeds at a budget for a game."""
@@ -157,15 +102,30 @@ class Figure:
         Raises:
             UserError: the figure is not for this game.
         """
+        is_smoke = budget == "smoke"
+        takes_all = is_smoke and not {*self.games["smoke"]} & {*self.only}
+        if self.only and game not in self.only and not takes_all:
+            raise UserError(
+                f"the figure {self.name} does not go with {game}; it is made for {', '.join(self.only)}"
+            )
+        if is_smoke:
+            return [smoke_spec(game, seed, **settings) for settings in self.smoke]
+        return self.planned(budget, game, seed)
+
+    def planned(self, budget: str, game: str, seed: int) -> list[RunSpec]:
+        """Return the runs of `specs` at another budget than `smoke`."""
         raise NotImplementedError
 
     def dimensions(self, spec: RunSpec) -> Mapping[str, Any]:
-        """Return what tells a run apart, by name."""
-        return label(spec)
+        """Return what tells a run apart, by name, without the mark of added seeds."""
+        words = [word.removesuffix(ADDED) for word in spec.label]
+        if not self.labels:
+            return {"label": ", ".join(words)}
+        return {name: kind(word) for (name, kind), word in zip(self.labels.items(), words, strict=True)}
 
     def measures(self, run: RecordedRun) -> list[Measure]:
         """Return the numbers of a finished run."""
-        raise NotImplementedError
+        return [measure for of_run in self.measured for measure in of_run(run)]
 
     def claims(self, table: Measurements) -> list[Claim]:
         """Return the claims that the runs decide; none if the figure only describes."""
@@ -177,18 +137,18 @@ class Figure:
 
     def plot(self, table: Measurements, stem: Path) -> None:
         """Draw the results into <stem>.svg and <stem>.png."""
-        raise NotImplementedError
+        draw_curves(table, stem, self.lines, self.panels)
 
     def claim(
         self, key: str, test: Test, guards: Sequence[Guard], shown: bool = True, game: str = "", **words: Any
     ) -> Claim:
-        """Return a claim whose texts are in claims.toml, by the name of the figure and the key or a pattern.
+        """Return a claim whose texts are in figures.toml, by the key or a pattern.
 
         Args:
             key, test, guards, shown, game: as of `Claim`.
             words: values in the texts.
         """
-        prose = next(prose for pattern, prose in _texts()[self.name].items() if fnmatch(key, pattern))
+        prose = next(prose for pattern, prose in self.texts.items() if fnmatch(key, pattern))
         text, rule = (prose.get(name, "").format(**words) for name in ("text", "rule"))
         return Claim(key, text, test, guards, rule, prose.get("own", False), game, shown)
 
@@ -223,24 +183,12 @@ class Figure:
 
     def added_specs(self, game: str) -> list[RunSpec]:
         """Return the runs of the added seeds of a game."""
-        specs = []
+        specs: list[RunSpec] = []
         for group in self.added:
-            if game in group.games:
-                plan = group.specs or self.specs
-                of_seeds = [spec for seed in group.seeds for spec in plan("quick", game, seed)]
-                specs += [spec.as_added() for spec in of_seeds if group.where(spec)]
+            plan = group.specs or self.specs
+            of_seeds = [spec for seed in group.seeds for spec in plan("quick", game, seed)]
+            specs += [spec.as_added() for spec in of_seeds if game in group.games and group.where(spec)]
         return specs
-
-    def changed_specs(
-        self,
-        budget: str,
-        changes: Mapping[str, Any],
-        seeds: int | None = None,
-        games: Sequence[str] = (),
-        first_seed: int | None = None,
-    ) -> list[RunSpec]:
-        """Return the runs of `all_specs` by a method of the user's own, see `changed`."""
-        return self.changed(self.all_specs(budget, seeds, games, first_seed), changes)
 
     def changed(self, specs: Sequence[RunSpec], changes: Mapping[str, Any]) -> list[RunSpec]:
         """Return these runs, without added seeds and systems that lack the algorithm, with settings changed
@@ -253,7 +201,8 @@ class Figure:
         plain = [spec for spec in specs if not spec.is_added and has_system(changes, spec.system)]
         changed = [spec.changed(changes) for spec in plain]
         for name in changes:
-            if self.compares(name, specs):
+            values = {(spec.game, spec.given.get(name)) for spec in specs}
+            if len(values) > len({spec.game for spec in specs}):
                 raise UserError(
                     f"the figure {self.name} compares settings of --{name}; it does not go with --{name}"
                 )
@@ -266,27 +215,11 @@ class Figure:
 
     def takes_games(self, budget: str, games: Sequence[str]) -> bool:
         """Return whether the figure can be made for these games at this budget."""
-        try:
-            self.all_specs(budget, 1, games)
-        except UserError:
-            return False
-        return True
+        return _is_possible(lambda: self.all_specs(budget, 1, games))
 
     def takes(self, changes: Mapping[str, Any], specs: Sequence[RunSpec]) -> bool:
         """Return whether these runs can be made with settings changed to a method of the user's own."""
-        try:
-            self.changed(specs, changes)
-        except UserError:
-            return False
-        return True
-
-    @staticmethod
-    def compares(name: str, specs: Sequence[RunSpec]) -> bool:
-        """Return whether runs of the same game differ in this setting."""
-        values: dict[str, set] = {}
-        for spec in specs:
-            values.setdefault(spec.game, set()).add(spec.given.get(name))
-        return any(len(distinct) > 1 for distinct in values.values())
+        return _is_possible(lambda: self.changed(specs, changes))
 
     def table(self, results: Results) -> Measurements:
         """Return the table of results."""
@@ -311,7 +244,7 @@ class Figure:
         for game, part in self.parts(results).items():
             for claim in observed(judged(self.claims(part), max(1, len(self.looks))), results.reviews):
                 text = f"{game}: {claim.text}" if game and several else claim.text
-                claims.append(dataclasses.replace(claim, text=text, game=claim.game or game * several))
+                claims.append(replace(claim, text=text, game=claim.game or game * several))
         return claims
 
     def plots(self, results: Results, stem: Path) -> None:
@@ -330,23 +263,23 @@ class Figure:
 
     def _record(self, run: RecordedRun, measure: Measure) -> Record:
         spec = run.spec
-        measured = not math.isnan(measure.value)
+        is_measured = not math.isnan(measure.value)
         record = Record(
             self.name,
             spec.game,
             measure.method or spec.method,
             measure.metric,
-            measure.value if measured else None,
+            measure.value if is_measured else None,
             measure.unit,
             measure.protocol,
             source="this package",
-            status=MEASURED if measured else " ".join(measure.why_not.split()),
+            status=MEASURED if is_measured else " ".join(measure.why_not.split()),
             seed=spec.seed,
             run_id=spec.id,
         )
         if not run.result.get("sessions"):
             return record
-        return dataclasses.replace(
+        return replace(
             record,
             commit=run.commit,
             dirty=run.dirty,
@@ -354,6 +287,14 @@ class Figure:
             agent_steps=run.agent_steps if measure.agent_steps is None else measure.agent_steps,
             hardware=run.hardware,
         )
+
+
+def _is_possible(plan: Callable[[], object]) -> bool:
+    try:
+        plan()
+    except UserError:
+        return False
+    return True
 
 
 def read_paper(folder: Path) -> list[Record]:

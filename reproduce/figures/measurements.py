@@ -15,10 +15,24 @@ from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
 from ga3c_tf.reproduce.measures.verdicts import Guard
 from ga3c_tf.reproduce.runs import run as recorded
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import ADDED, SYSTEMS, RunSpec
+from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec
 
 Dimensions = Callable[[RunSpec], Mapping[str, Any]]
 SEED = ("seed",)
+METHODS = (*SYSTEMS.values(), "random")
+"""Methods of records that are not by a method of the user's own."""
+
+
+class Measure(NamedTuple):
+    """One number of a run. Without one, the value is not-a-number, and `why_not` says why."""
+
+    metric: str
+    value: float
+    unit: str
+    protocol: str
+    why_not: str = "nothing to measure"
+    method: str | None = None  # None: the method of the run
+    agent_steps: int | None = None  # at which the number was taken; None: at the end of the run
 
 
 class Row(NamedTuple):
@@ -94,6 +108,11 @@ class Measurements:
         return [run for run in self.runs if run.ended]
 
     @property
+    def of_game(self) -> list[RecordedRun]:
+        """All planned runs of the figure in the game of the first run."""
+        return [run for run in self.results.runs if run.spec.game == self.game and not run.spec.is_added]
+
+    @property
     def game(self) -> str:
         """The game of the first run."""
         return self.rows[0].facts["game"]
@@ -124,16 +143,25 @@ class Measurements:
         """Return the values of a metric, in the order of the plan."""
         return [row.values[metric] for row in self.rows if metric in row.values]
 
-    def lists(self, metric: str, dimension: str) -> dict[Any, list[float]]:
-        """Return the values of a metric by dimension."""
-        return {name: part.numbers(metric) for name, part in self.parts(dimension)}
+    def lists(self, metric: str, *dimensions: str) -> dict[Any, list[float]]:
+        """Return the values of a metric by dimensions."""
+        return {key: part.numbers(metric) for key, part in self.parts(*dimensions)}
 
     def series(self, metric: str, by: Sequence[str] = SEED, least: int = 1) -> pd.Series:
         """Return the mean of a metric by dimensions, of the groups with at least so many values."""
-        rows = [row for row in self.rows if metric in row.values]
-        groups = grouped(rows, lambda row: row.key(by))
-        means = {key: np.mean([row.values[metric] for row in of_key]) for key, of_key in groups.items()}
-        return pd.Series({key: means[key] for key in means if len(groups[key]) >= least}, dtype=float)
+        lists = self.lists(metric, *by)
+        means = {key: np.mean(values) for key, values in lists.items() if len(values) >= least}
+        return pd.Series(means, dtype=float)
+
+    def beside(self, metric: str) -> list[float]:
+        """Return the values of a metric in the game of the first run, of the figure that is shown beside."""
+        return [
+            record.value
+            for record in self.results.beside
+            if (record.game, record.metric) == (self.game, metric)
+            and record.method in METHODS
+            and record.value is not None
+        ]
 
     def pairs(
         self,
@@ -158,16 +186,12 @@ class Measurements:
             metric(group) if callable(metric) else group.series(metric, by, count)
             for group, count in zip(groups, least, strict=True)
         )
-        keys = [key for key in x.index if key in y.index]
+        both = pd.concat([x, y], axis=1, join="inner", keys=["first", "second"])
         rows = grouped([row for group in groups for row in group.rows], lambda row: row.key(by))
-        steady = [key for key in keys if measured_alike(row.run for row in rows[key])]
+        steady = [key for key in both.index if measured_alike(row.run for row in rows[key])]
         few = len(steady) < LEAST_SEEDS
-        chosen = keys if few else steady
-        return Pairs(
-            pd.Series({key: x[key] for key in chosen}, dtype=float),
-            pd.Series({key: y[key] for key in chosen}, dtype=float),
-            few and len(keys) >= LEAST_SEEDS,
-        )
+        chosen = both if few else both.loc[steady]
+        return Pairs(chosen["first"], chosen["second"], few and len(both) >= LEAST_SEEDS)
 
     @property
     def missing(self) -> Guard:
@@ -178,6 +202,10 @@ class Measurements:
     def several_machines(self) -> Guard:
         """Whether a seed has runs on several machines."""
         return Guard(verdicts.SEVERAL_MACHINES, not recorded.seeds_have_one_machine(self.runs))
+
+    def timed(self, *pairs: Pairs) -> list[Guard]:
+        """Return the reasons against comparing these pairs, whose values depend on the machine's speed."""
+        return [self.missing, self.several_machines, speed_changed(*pairs)]
 
     @property
     def unfair_to_a3c(self) -> list[Guard]:
@@ -202,19 +230,6 @@ def measured_alike(runs: Iterable[RecordedRun]) -> bool:
 def speed_changed(*pairs: Pairs) -> Guard:
     """Whether the machine has changed its speed in too many of these pairs."""
     return Guard(verdicts.SPEED_CHANGED, any(pair.changed for pair in pairs))
-
-
-def label(spec: RunSpec) -> dict[str, Any]:
-    """Return the label of a run as its only dimension, without the mark of added seeds."""
-    return {"label": ", ".join(word.removesuffix(ADDED) for word in spec.label)}
-
-
-def words_of(**kinds: Callable[[str], Any]) -> Dimensions:
-    """Return the dimensions of runs whose labels have a word for each of these names, read as this kind."""
-    return lambda spec: {
-        name: kind(word.removesuffix(ADDED))
-        for (name, kind), word in zip(kinds.items(), spec.label, strict=True)
-    }
 
 
 def grouped(items: Iterable, key: Callable[[Any], Any]) -> dict[Any, list]:

@@ -9,7 +9,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ga3c_tf.reproduce.figures.measurements import Measurements
-from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
+from ga3c_tf.reproduce.figures.normalized import random_mean
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.runs.curve import Columns
 
@@ -22,18 +22,13 @@ def drawing(name: str) -> ModuleType:
     return importlib.import_module(f"ga3c_tf.reproduce.drawing.{name}")
 
 
-def recorded_random(part: Measurements) -> float | None:
-    """Return the recorded score of the random policy."""
-    return RANDOM_SCORES.get(part.game)
-
-
 def draw_curves(
     table: Measurements,
     stem: Path,
     lines: str,
-    row: str = "game",
+    panels: str = "game",
     curve: Callable[[RecordedRun], Columns] = lambda run: run.curve,
-    random: ScoreOf = recorded_random,
+    random: ScoreOf = random_mean,
     reach: ScoreOf = lambda part: None,
     names: Mapping[str, str] = MappingProxyType({}),
     **options: Any,
@@ -43,14 +38,14 @@ def draw_curves(
     Args:
         table: the runs.
         stem: path of the picture files, without the suffix.
-        lines, row: dimensions of the lines and of the rows of panels.
+        lines, panels: dimensions of the lines and of the rows of panels.
         curve: returns the curve of a run.
         random: returns the score of the random policy.
         reach: returns the score that the axis must include.
         names: names of lines that are not called by their dimension.
         options: further arguments of `score_plots.score_curves`.
     """
-    parts = {name.replace("_", " "): part for name, part in table.parts(row) if part.finished}
+    parts = {name.replace("_", " "): part for name, part in table.parts(panels) if part.finished}
     rows = {
         title: {
             names.get(line, _named(lines, line)): [*map(curve, runs.finished)]

@@ -12,26 +12,30 @@ def workers(agents: int, predictors: int = 2, trainers: int = 2) -> dict[str, An
     return {"num_agents": agents, "num_predictors": predictors, "num_trainers": trainers}
 
 
-def smoke_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
+SMALL: dict[str, Any] = {
+    **workers(4, 1, 1),
+    "min_training_batch": 20,
+    "steps": 3000,
+    "log_seconds": 1.0,
+    "rolling_episodes": 20,
+}
+"""Settings of the default smoke run."""
+
+
+def smoke_spec(game: str, seed: int, system: str = "ga3c", called: tuple = (), **settings: Any) -> RunSpec:
     """Return a run of a few seconds that checks whether everything works. Figures share these runs.
 
     Args:
         game: name of the game.
         seed: seed of the run.
         system: one of `SYSTEMS`.
-        settings: values that replace those of the small default run; None removes a setting.
+        called: label of the run, in one or more words.
+        settings: values that replace those of `SMALL`; None removes a setting.
     """
-    small: dict[str, Any] = {
-        **workers(4, 1, 1),
-        "min_training_batch": 20,
-        "steps": 3000,
-        "log_seconds": 1.0,
-        "rolling_episodes": 20,
-    }
-    if game in NINE_GAMES or game not in GAMES:
-        small |= {"evaluation_episodes": 1, "random_play": True}
-    given = {name: value for name, value in {**small, **settings}.items() if value is not None}
-    return run_spec(game, seed, system, **given)
+    is_played = game in NINE_GAMES or game not in GAMES
+    scored: dict[str, Any] = {"evaluation_episodes": 1, "random_play": True} if is_played else {}
+    given = {name: value for name, value in {**SMALL, **scored, **settings}.items() if value is not None}
+    return run_spec(game, seed, system, **given).called(*called)
 
 
 def speed_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:

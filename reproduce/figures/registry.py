@@ -8,19 +8,18 @@ from collections.abc import Sequence
 
 from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.reproduce import figures
-from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.figure import Figure, all_words
 
 
-def _figures() -> list[Figure]:
-    """Return the figures of all modules in this package and its subpackages, in the results page's order."""
+def _figures() -> dict[str, Figure]:
+    """Return the figures of all modules in this package and its subpackages, in the order of their words."""
     names = [module.name for module in pkgutil.walk_packages(figures.__path__, f"{figures.__name__}.")]
     modules = [importlib.import_module(name) for name in names if name != __name__]
-    return sorted(
-        (module.FIGURE for module in modules if hasattr(module, "FIGURE")), key=lambda figure: figure.place
-    )
+    by_name = {module.FIGURE.name: module.FIGURE for module in modules if hasattr(module, "FIGURE")}
+    return {name: by_name[name] for name in all_words()}
 
 
-FIGURES: dict[str, Figure] = {figure.name: figure for figure in _figures()}
+FIGURES = _figures()
 
 
 def figure_called(name: str) -> Figure:

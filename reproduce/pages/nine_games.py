@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.figures.metrics import EVALUATED
+from ga3c_tf.reproduce.figures.normalized import normalized, papers_score, random_score
 from ga3c_tf.reproduce.measures.aggregates import interquartile_mean
 from ga3c_tf.reproduce.measures.curves import score_by
 from ga3c_tf.reproduce.measures.text import number
@@ -32,10 +34,10 @@ class NineGames(NamedTuple):
         """Return for each game the score and million steps by both settings, and the paper's score."""
         rows = []
         for game in NINE_GAMES:
-            row = [game, number(scores.random_score(self.tuned, game))]
+            row = [game, number(random_score(self.tuned.select(game=game)))]
             for part in (self.quick.select(game=game), self.tuned.select(game=game)):
-                row += [number(part.series(scores.SCORE).mean()), scores.millions(part)]
-            rows.append([*row, number(scores.papers_score(self.tuned, game)), scores.normalized(part)])
+                row += [number(part.series(EVALUATED).mean()), scores.millions(part)]
+            rows.append([*row, number(papers_score(part)), scores.percent(part)])
         return rows
 
     def after_equal_steps(self) -> dict[str, EqualSteps]:
@@ -60,19 +62,15 @@ class NineGames(NamedTuple):
 
     def published(self, method: str) -> float:
         """Return the same as `aggregate` of a published method, by our scores of the random policy."""
-        normalized = []
-        for game in NINE_GAMES:
-            random = scores.random_score(self.tuned, game)
-            paper = scores.papers_score(self.tuned, game)
-            score = self.tuned.results.papers("published", game=game, method=method)
-            if None not in (random, paper, score):
-                normalized.append((score - random) / (paper - random))  # type: ignore[operator]
-        return interquartile_mean(normalized)
+        parts = [part for _, part in self.tuned.select(game=NINE_GAMES).parts("game")]
+        printed = [part.results.papers("published", game=part.game, method=method) for part in parts]
+        shares = map(normalized, parts, printed)
+        return interquartile_mean([share for share in shares if share is not None])
 
 
 def shares(table: Measurements) -> dict[str, float]:
     """Return the normalized score of the games that have one: 1 for the paper's GA3C."""
-    every = {game: scores.verdict(table, game).share for game in NINE_GAMES}
+    every = {game: scores.share(table.select(game=game)) for game in NINE_GAMES}
     return {game: share for game, share in every.items() if share is not None}
 
 

@@ -15,6 +15,8 @@ from ga3c_tf.files import write_aside
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.measurements import grouped
+from ga3c_tf.reproduce.figures.metrics import RANDOM
+from ga3c_tf.reproduce.figures.normalized import papers_score
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.pages import figure_page, overview
@@ -79,9 +81,9 @@ def _texts(folder: ResultsFolder) -> dict[Path, str]:
     }
     random = dict(RANDOM_SCORES)
     for table in tables.values():
-        random = scores.random_policies(table) | random
+        random = table.series(RANDOM, ["game"]).to_dict() | random
     games = NineGames(tables["quick"], tables["tuned"]) if {"quick", "tuned"} <= tables.keys() else None
-    if games and any(len(scores.verdicts(table)) < len(NINE_GAMES) for table in games):
+    if games and any(len(scores.scored_games(table)) < len(NINE_GAMES) for table in games):
         games = None  # a game has no score yet
     pages = _figure_pages(folder, begun, games)
     if folder.published and games:
@@ -106,7 +108,7 @@ def _figure_pages(
     for name, of_figure in by_figure.items():
         extra: list[str] = []
         if games and name == scores.FIGURE.name:
-            extra = lines_of("equal-steps.md", games=games, span=span, papers_score=scores.papers_score)
+            extra = lines_of("equal-steps.md", games=games, span=span, papers_score=papers_score)
         pages[f"pages/{name}.md"] = figure_page.lines(folder, of_figure, extra)
     return pages
 

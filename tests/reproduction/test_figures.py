@@ -8,9 +8,9 @@ import pytest
 from invented_runs import SESSION, drawn, failed, invent, made, played, verdicts_of
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures import metrics
+from ga3c_tf.reproduce.figures import metrics, normalized
 from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary, policy_lag, tolerated_lag
-from ga3c_tf.reproduce.figures.learning import environments, scores, speed, wall_clock
+from ga3c_tf.reproduce.figures.learning import scores, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import adjustment, pps, queues, utilization
 from ga3c_tf.reproduce.measures.records import Record
@@ -191,7 +191,7 @@ def test_wall_clock_counts_from_the_end_of_the_first_episode_of_each_session(fol
 def end_scores(by_system, **facts):
     def number(spec):
         mean = by_system[spec.system]
-        return {"final rolling score": mean + 0.3 * RNG.normal(), environments.START: 0.4}
+        return {"final rolling score": mean + 0.3 * RNG.normal(), normalized.START: 0.4}
 
     curve = {"episodes": np.array([100.0]), "rolling_score": np.array([1.0])}
     return drawn(specs("environments"), number, curve=curve, on_gpu=False, **facts)
@@ -232,7 +232,7 @@ def test_a_score_is_judged_by_the_papers(measured, text):
     runs = [scores.training("paper", "boxing", seed) for seed in (1, 2, 3)]
     results = drawn(runs, lambda spec: dict(zip(["score"], measured[spec.seed - 1 :], strict=False)), "paper")
     results.paper.extend(papers("boxing"))
-    assert str(scores.verdict(scores.FIGURE.table(results), "boxing")) == text
+    assert scores.in_words(scores.FIGURE.table(results)) == text
 
 
 def policy_lags(change=lambda setting, rate: {}):
@@ -246,7 +246,7 @@ def policy_lags(change=lambda setting, rate: {}):
             policy_lag.SCORE_AT_STEPS: 10.0 + 5 * good + 5 * (where["batches"] == policy_lag.CONTROL),
             policy_lag.PPS: 1000.0 * (1 + good),
             policy_lag.LOST: 0.2 * (not good),
-            policy_lag.LAG_STATES: 400.0 * (where["batches"] == policy_lag.NO_MINIMUM),
+            metrics.LAG_STATES: 400.0 * (where["batches"] == policy_lag.NO_MINIMUM),
             policy_lag.COLLAPSED: 0.0,
         }
         values = usual | change(where["batches"], where["rate"])
@@ -408,7 +408,7 @@ def test_rates_of_the_ladder_and_seeds_of_its_last_rung():
     assert {spec.seed for spec in runs} == {101, 102, 103}
     later = [spec for spec in runs if spec.seed > 101]
     assert {spec.game for spec in later} == {"pong"} and len({spec.label[0] for spec in later}) == 1
-    with pytest.raises(UserError, match="ladder has no settings for cartpole"):
+    with pytest.raises(UserError, match="ladder does not go with cartpole"):
         FIGURES["ladder"].specs("tuned", "cartpole", 101)
     rungs = [dict(spec.settings) for spec in runs if spec.game == "pong" and spec.seed == 101]
     assert all(one != other for one, other in itertools.pairwise(rungs))

@@ -40,8 +40,9 @@ def verdicts():
                 results = folder.results(figure, budget)
                 rows = {claim.key: row(claim) for claim in figure.verdicts(results)}
                 if figure is scores.FIGURE:
-                    for game, verdict in scores.verdicts(figure.table(results)).items():
-                        rows[game] = {"kind": str(verdict), **numbers(verdict.estimate, math.nan)}
+                    for game, part in scores.scored_games(figure.table(results)).items():
+                        estimate = scores.verdict(part).estimate
+                        rows[game] = {"kind": scores.in_words(part), **numbers(estimate, math.nan)}
                 if rows:
                     by_figure[f"{figure.name} {budget}"] = rows
     return by_figure

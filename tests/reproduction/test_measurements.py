@@ -3,9 +3,9 @@
 import pytest
 from invented_runs import drawn
 
-from ga3c_tf.reproduce.figures.figure import Table, mean_of
-from ga3c_tf.reproduce.figures.measurements import Measurements, label, measured_alike, speed_changed
+from ga3c_tf.reproduce.figures.measurements import Measurements, measured_alike, speed_changed
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.figures.tables import Table, mean_of
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES
 from ga3c_tf.reproduce.runs.specs import run_spec
 
@@ -18,6 +18,10 @@ def specs(seeds=4):
         for seed in range(1, seeds + 1)
         for system in ("ga3c", "a3c")
     ]
+
+
+def label(spec):
+    return {"label": spec.label[0]}
 
 
 def table(number=lambda spec: {"pps": 10.0 * spec.seed}, **facts):

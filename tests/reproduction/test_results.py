@@ -14,7 +14,7 @@ import pytest
 
 from ga3c_tf.config import Config
 from ga3c_tf.reproduce.figures.figure import read_paper
-from ga3c_tf.reproduce.figures.learning import environments
+from ga3c_tf.reproduce.figures.normalized import START
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import pps, utilization
 from ga3c_tf.reproduce.measures.records import NOT_RUN
@@ -113,12 +113,9 @@ def test_every_measured_row_has_its_run(part):
             assert run.finished and run.result["config"]["seed"] == record.seed
             played = {"score": "evaluation", "score of the random policy": "random"}.get(record.metric)
             steps = run.result[played]["agent_steps"] if played else run.agent_steps
-            if record.metric == environments.START:
-                [steps] = [
-                    each.agent_steps
-                    for each in environments.measures(run)
-                    if each.metric == environments.START
-                ]
+            if record.metric == START:
+                measures = FIGURES["environments"].measures(run)
+                [steps] = [measure.agent_steps for measure in measures if measure.metric == START]
             assert (record.agent_steps, record.commit) == (steps, run.commit)
             assert len(run.metrics["time_s"]) and " train " in run.sessions[0]["command"]
 

@@ -94,7 +94,7 @@ def test_another_algorithm_stands_beside_the_papers_without_a3c(folder, svg_only
     for seed in (1, 2, 3):
         for spec in figure.specs("quick", "minatar_breakout", seed):
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
-        for spec in figure.changed_specs("quick", pqn, 1, ["minatar_breakout"], seed):
+        for spec in figure.changed(figure.all_specs("quick", 1, ["minatar_breakout"], seed), pqn):
             invent(folder.runs, spec, scores=(0.0, 30.0 + seed))
     folder.add_method(pqn, print)
     made(folder, "environments", ["minatar_breakout"], seeds=3)

@@ -243,7 +243,7 @@ def test_the_tuned_budget_has_the_settings_of_the_presets_and_scores_the_final_w
     shared = {spec.id for spec in FIGURES["sample-efficiency"].all_specs("tuned")}
     assert len(shared & {spec.id for spec in FIGURES["scores"].all_specs("tuned")}) == 5
     with pytest.raises(
-        UserError, match="the figure sample-efficiency is about pong; it does not go with boxing"
+        UserError, match="the figure sample-efficiency does not go with boxing; it is made for pong"
     ):
         FIGURES["sample-efficiency"].all_specs("tuned", games=["boxing"])
 
@@ -285,7 +285,7 @@ def test_the_papers_algorithm_is_run_seed_by_seed_and_the_authors_epsilon_first(
         f"pong-ga3c-32x2x2-small-m20-lr0.001-4000000steps-s1-{hashed}" for hashed in ("23051790", "631649f4")
     ]
     assert [one.id, other.id] == ids
-    with pytest.raises(UserError, match="is about the games of Table 3; it does not go with breakout"):
+    with pytest.raises(UserError, match="papers-algorithm does not go with breakout; it is made for amidar"):
         FIGURES["papers-algorithm"].all_specs("tuned", games=["breakout"])
 
 
@@ -301,18 +301,21 @@ def test_figures_that_share_runs_share_their_ids():
 
 def test_a_method_of_ones_own_goes_with_figures_that_are_not_about_it():
     games = ("pong", "mine:Pole-v0")  # of different networks, each by itself of one
-    specs = FIGURES["scores"].changed_specs("quick", {"network": "mine:wide"}, 1, games)
+    plain = FIGURES["scores"].all_specs("quick", 1, games)
+    specs = FIGURES["scores"].changed(plain, {"network": "mine:wide"})
     assert [(spec.game, spec.config.network) for spec in specs] == [(game, "mine:wide") for game in games]
-    assert all(spec.plain in FIGURES["scores"].all_specs("quick", 1, games) for spec in specs)
+    assert all(spec.plain in plain for spec in specs)
     assert specs[0].trust == ["--trust-code"] and specs[0].plain.trust == []
+    networks = FIGURES["pps"].all_specs("quick")
     with pytest.raises(UserError, match="compares settings of --network"):
-        FIGURES["pps"].changed_specs("quick", {"network": "mine:wide"})
-    assert FIGURES["pps"].changed_specs("quick", {"loss": "mine:huber"})
+        FIGURES["pps"].changed(networks, {"network": "mine:wide"})
+    assert FIGURES["pps"].changed(networks, {"loss": "mine:huber"})
 
 
 @pytest.mark.parametrize("algorithm", Q_LEARNING)
 def test_another_algorithm_has_its_preset_and_the_budget_of_the_figure(tmp_path, algorithm):
-    for spec in FIGURES["environments"].changed_specs("tuned", {"algorithm": algorithm}, 1):
+    figure = FIGURES["environments"]
+    for spec in figure.changed(figure.all_specs("tuned", 1), {"algorithm": algorithm}):
         assert spec.system != "a3c" and spec.method.endswith(f" with algorithm {algorithm}")
         preset = PRESETS[preset_of(algorithm, spec.config.env_id)]
         expected = {**preset, "steps": spec.plain.config.steps}
@@ -323,7 +326,7 @@ def test_another_algorithm_has_its_preset_and_the_budget_of_the_figure(tmp_path,
         check_commands(spec, tmp_path)
         assert spec.plain.config.algorithm == "actor-critic" and f"-{algorithm}-" in spec.id
     with pytest.raises(UserError, match="compares settings that the preset of --algorithm gives"):
-        FIGURES["tps"].changed_specs("quick", {"algorithm": algorithm})
+        FIGURES["tps"].changed(FIGURES["tps"].all_specs("quick"), {"algorithm": algorithm})
 
 
 @pytest.mark.parametrize("budget", ["quick", "paper"])

@@ -7,37 +7,23 @@ lag. Without lag, all corrections have the same gradient, so A2C without lag is 
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
 from typing import Any
 
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.figure import Added, Cell, Figure, Table, mean_of, means_of
-from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
-from ga3c_tf.reproduce.figures.metrics import (
-    BOOTSTRAP,
-    CLIPPED,
-    END,
-    FLOORED,
-    KL,
-    LAG,
-    LAG_STATES,
-    SAMPLE_SIZE,
-    SCORE,
-    SPREAD,
-    TOTAL_VARIATION,
-    final_score,
-    first_score,
-    gain,
-    lag_measures,
-    score_of_run,
-)
-from ga3c_tf.reproduce.figures.pictures import drawing, recorded_random
-from ga3c_tf.reproduce.figures.plans import learning_spec, smoke_spec
+from ga3c_tf.reproduce.figures import metrics
+from ga3c_tf.reproduce.figures.figure import Added, Figure
+from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.figures.metrics import SCORE
+from ga3c_tf.reproduce.figures.normalized import random_mean
+from ga3c_tf.reproduce.figures.pictures import drawing
+from ga3c_tf.reproduce.figures.plans import learning_spec
+from ga3c_tf.reproduce.figures.tables import Cell, Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
 from ga3c_tf.reproduce.measures.text import number
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Between, Guard
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Between, Claim, Guard
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.trained.intervals import student_interval
 
@@ -74,6 +60,10 @@ SECOND_CONFIDENCE = 0.99
 Both times that it is judged count: it is wrong in at most 4.4 % of cases, and one of all findings of the
 figure in 5 %.
 """
+MEASURES = (
+    *(metrics.LAG, metrics.LAG_STATES, metrics.SPREAD, metrics.BOOTSTRAP),
+    *(metrics.KL, metrics.TOTAL_VARIATION, metrics.SAMPLE_SIZE),
+)
 MOST_LOST = 0.5
 """Training counts as failed if it loses more than this share of the gain without lag."""
 GAIN = 1.0
@@ -83,15 +73,15 @@ GAIN = 1.0
 def lost(table: Measurements, confidence: float) -> Effect:
     """Return the share of A2C's gain without lag that GA3C loses without a correction."""
     asynchronous, synchronous = (
-        pd.Series({row.facts["seed"]: gain(row) for row in table.select(correction="none", lag=lag).rows})
+        pd.Series(
+            {row.facts["seed"]: metrics.gain(row) for row in table.select(correction="none", lag=lag).rows}
+        )
         for lag in (AS_IT_RUNS, WITHOUT_LAG)
     )
     shares = (1 - asynchronous / synchronous[synchronous > GAIN]).dropna()
-    estimate = Effect(float(shares.mean()), n=len(shares), limit=MOST_LOST)
-    if len(shares) < LEAST_SEEDS:
-        return estimate
-    low, high = student_interval(shares, confidence)
-    return replace(estimate, low=low, high=high)
+    few = len(shares) < LEAST_SEEDS
+    low, high = (math.nan, math.nan) if few else student_interval(shares, confidence)
+    return Effect(float(shares.mean()), low, high, n=len(shares), limit=MOST_LOST)
 
 
 def interquartile(part: Measurements) -> str:
@@ -107,7 +97,8 @@ def clipped_at(lag: str) -> Cell:
     """Return a cell with the share of ratios that a correction clips at a lag, or of logarithms it floors."""
 
     def cell(part: Measurements) -> str:
-        values = [value for metric in (CLIPPED, FLOORED) for value in part.select(lag=lag).numbers(metric)]
+        selected = part.select(lag=lag)
+        values = [*selected.numbers(metrics.CLIPPED), *selected.numbers(metrics.FLOORED)]
         return number(sum(values) / len(values)) if values else "-"
 
     return cell
@@ -117,10 +108,6 @@ class CorrectionsFigure(Figure):
     """All corrections on the same five seeds; the last claim has seeds added, as it was undecided."""
 
     name = "corrections"
-    place = 14
-    paper = "not in the paper; IMPALA's Table 2"
-    shows = "score by correction of policy lag and by lag"
-    headline = "which correction of policy lag learns best?"
     games = {"smoke": ("cartpole",), "quick": ("minatar_breakout",)}
     counts = {"quick": 5}
     added = (
@@ -130,10 +117,20 @@ class CorrectionsFigure(Figure):
             lambda spec: spec.label in (("none", WITHOUT_LAG), ("none", AS_IT_RUNS)),
         ),
     )
+    smoke = (
+        {"system": "a2c", "correction": "epsilon", "lag": 1, "called": ("epsilon", "lag 1")},
+        {"correction": "v-trace", "called": ("v-trace", AS_IT_RUNS)},
+    )
+    labels = {"correction": str, "lag": str}
+    measured = (
+        metrics.score_from_first_update,
+        metrics.final_score,
+        metrics.first_score,
+        metrics.lag_measures,
+    )
     main = (SCORE, "points")
-    scores = (SCORE, END)
+    scores = (SCORE, metrics.END)
     by_game = True
-    dimensions: Any = staticmethod(words_of(correction=str, lag=str))
     tables = (
         Table(
             ("correction",),
@@ -143,7 +140,7 @@ class CorrectionsFigure(Figure):
         ),
         Table(
             ("lag",),
-            means_of(LAG, LAG_STATES, SPREAD, BOOTSTRAP, KL, TOTAL_VARIATION, SAMPLE_SIZE, END),
+            means_of(*MEASURES, metrics.END),
             "lag and divergence without a correction",
             {"correction": "none", "added": False},
         ),
@@ -156,20 +153,13 @@ class CorrectionsFigure(Figure):
     )
     words = {"judged": JUDGED, "confidence": CONFIDENCE, "steps": STEPS, "rate": RATE}
 
-    def specs(self, budget, game, seed):
-        if budget == "smoke":
-            return [
-                smoke_spec(game, seed, "a2c", correction="epsilon", lag=1).called("epsilon", "lag 1"),
-                smoke_spec(game, seed, correction="v-trace").called("v-trace", AS_IT_RUNS),
-            ]
-
+    def planned(self, budget, game, seed):
         usual: dict[str, Any] = {"num_agents": 32, "learning_rate": RATE, "log_seconds": 10.0}
         without = run_spec(game, seed, "a2c", **usual, correction="none", steps=STEPS)
         runs = [without.called("none", WITHOUT_LAG)]
         for name in CORRECTIONS:
-            settings: dict[str, Any] = {**usual, "correction": name}
-            if name == "ppo":
-                settings["clip_ratio"] = CLIP_RATIO
+            clipped = {"clip_ratio": CLIP_RATIO} if name == "ppo" else {}
+            settings: dict[str, Any] = {**usual, "correction": name, **clipped}
             for lag in LAGS:
                 # The steps of the first rounds come on top, because no batch is old enough to train on yet.
                 steps = STEPS + lag * BATCH
@@ -177,10 +167,6 @@ class CorrectionsFigure(Figure):
                 runs.append(spec.called(name, f"lag {lag}"))
             runs.append(learning_spec(game, seed, **settings, steps=STEPS).called(name, AS_IT_RUNS))
         return runs
-
-    def measures(self, run):
-        score = score_of_run(run, "over the agent steps from the first update", run.spec.config.lag * BATCH)
-        return [score, final_score(run), first_score(run), *lag_measures(run)]
 
     def claims(self, table):
         planned = table.select(added=False)
@@ -191,7 +177,7 @@ class CorrectionsFigure(Figure):
             self.claim("off-policy", Between(lost(table, confidence)), [table.missing], level=level),
         ]
 
-    def _improvement(self, table, first, second):
+    def _improvement(self, table: Measurements, first: str, second: str) -> Claim:
         """Return the claim that a run with the first correction probably scores more, over `JUDGED`."""
         scores = [
             [table.select(correction=name, lag=lag).numbers(SCORE) for lag in JUDGED]
@@ -199,15 +185,15 @@ class CorrectionsFigure(Figure):
         ]
         test = Between(probability_of_improvement(scores[0], scores[1], CONFIDENCE))
         missing = Guard(RUNS_MISSING, not all(map(len, scores[0] + scores[1])))
-        names = {"first": first, "second": second}
-        return self.claim(f"{first}-{second}", test, [missing, table.missing], **names)
+        guards = [missing, table.missing]
+        return self.claim(f"{first}-{second}", test, guards, first=first, second=second)
 
     def plot(self, table, stem):
         lines = {
             name: {lag: part.select(lag=lag).numbers(SCORE) for lag in SETTINGS}
             for name, part in table.select(added=False).parts("correction")
         }
-        drawing("lag_plots").scores_by_lag(lines, recorded_random(table), stem)
+        drawing("lag_plots").scores_by_lag(lines, random_mean(table), stem)
 
 
 FIGURE = CorrectionsFigure()

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import Figure, Table, mean_of, means_of
-from ga3c_tf.reproduce.figures.lag.tolerated_lag import (
-    AGENTS,
-    BATCH,
-    FIRST_SEED,
-    lagged_spec,
-    moved_measures,
-)
-from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.lag.tolerated_lag import AGENTS, BATCH, FIRST_SEED, MEASURED, lagged_spec
+from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import END, KL, LAG, SAMPLE_SIZE, SCORE
-from ga3c_tf.reproduce.figures.pictures import drawing, recorded_random
-from ga3c_tf.reproduce.figures.plans import smoke_spec
+from ga3c_tf.reproduce.figures.normalized import random_mean
+from ga3c_tf.reproduce.figures.pictures import drawing
+from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired
 from ga3c_tf.reproduce.measures.verdicts import Above
 
@@ -32,6 +27,7 @@ UPDATES = 2 * TOTAL + 1
 """Updates on a round whose mean lag is `TOTAL`: they lag by 0 to 32 updates."""
 WITHIN = {"within": (UPDATES, 0), "half": (11, 1)}
 """Updates on a round, and rounds that it waits. 11 updates lag by 5 on average, and by 11 for each round."""
+SMOKE: dict[str, Any] = {"system": "a2c", "correction": "none", "lag": 1}
 SHUFFLED = ("none", "ppo")
 """Corrections that take minibatches of shuffled steps."""
 
@@ -40,17 +36,18 @@ class KindsOfLagFigure(Figure):
     """Two-sided questions about differences of the score, of runs of one seed."""
 
     name = "kinds-of-lag"
-    place = 21
-    shows = "score by kind of policy lag of equal mean: constant, random, or within a round"
-    headline = "does it matter how policy lag is distributed, and where it comes from?"
     games = {"smoke": ("cartpole",), "quick": ("cartpole",)}
     counts = {"quick": LEAST_SEEDS}
     first_seed = FIRST_SEED
     looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
     main = (SCORE, "points")
     scores = (SCORE, END)
-    dimensions: Any = staticmethod(words_of(correction=str, lag=int, kind=str))
-    measures: Any = staticmethod(moved_measures)
+    smoke = (
+        {**SMOKE, "called": ("none", "1", CONSTANT)},
+        {**SMOKE, "lag_distribution": "uniform", "called": ("none", "1", "uniform")},
+    )
+    labels = {"correction": str, "lag": int, "kind": str}
+    measured = MEASURED
     words = {"updates": UPDATES}
     tables = (
         Table(
@@ -66,15 +63,7 @@ class KindsOfLagFigure(Figure):
         ),
     )
 
-    def specs(self, budget, game, seed):
-        if budget == "smoke":
-            usual: dict[str, Any] = {"correction": "none", "lag": 1}
-            return [
-                smoke_spec(game, seed, "a2c", **usual).called("none", "1", CONSTANT),
-                smoke_spec(game, seed, "a2c", **usual, lag_distribution="uniform").called(
-                    "none", "1", "uniform"
-                ),
-            ]
+    def planned(self, budget, game, seed):
         runs = []
         for correction in CORRECTIONS:
             for lag in LAGS:
@@ -104,7 +93,7 @@ class KindsOfLagFigure(Figure):
             }
             for kind in table.names("kind")
         }
-        drawing("lag_plots").scores_by_lag(lines, recorded_random(table), stem)
+        drawing("lag_plots").scores_by_lag(lines, random_mean(table), stem)
 
 
 def _difference(table: Measurements, kind: str) -> Effect:

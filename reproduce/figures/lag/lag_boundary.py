@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.figure import Cell, Figure, Table
-from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
-from ga3c_tf.reproduce.figures.metrics import SCORE, START, first_score, gain, score_of_run
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.figures.metrics import SCORE, first_score, gain, score_from_first_update
 from ga3c_tf.reproduce.figures.pictures import drawing
-from ga3c_tf.reproduce.figures.plans import smoke_spec
+from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired
 from ga3c_tf.reproduce.measures.text import mean_ci
@@ -30,7 +30,6 @@ from ga3c_tf.reproduce.measures.verdicts import Above, Guard, Verdict
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.trained.intervals import mean_interval
 
-__all__ = ["FIGURE", "SCORE", "START"]
 T_MAX = 5
 STEPS = 200_000
 LAGS = (0, 4, 16, 64, 256, 1024)
@@ -208,13 +207,15 @@ class LagBoundaryFigure(Figure):
     """The predictions about the three shifts, and BA3C's claim."""
 
     name = "lag-boundary"
-    place = 15
-    shows = "the policy lag that learning tolerates, by learning rate, batch size and optimizer"
-    headline = "is the tolerance to policy lag determined by the lag in states or in updates?"
     games = {"smoke": ("cartpole",), "quick": ("minatar_breakout",)}
+    smoke = tuple(
+        {"system": "a2c", "num_agents": agents, "lag": 1, "called": (AUTHORS, "0.001", str(agents), "1")}
+        for agents in (2, 4)
+    )
+    labels = {"optimizer": str, "rate": float, "agents": int, "lag": int}
+    measured = (score_from_first_update, first_score)
     main = (SCORE, "points")
     by_game = True
-    dimensions: Any = staticmethod(words_of(optimizer=str, rate=float, agents=int, lag=int))
     tables = (
         Table(ROW, {**{f"lag {lag}": at_lag(lag) for lag in LAGS}, "share of the gain that is left": left}),
     )
@@ -231,14 +232,7 @@ class LagBoundaryFigure(Figure):
     def seeds(self, budget, game):
         return 1 if budget == "smoke" else MORE_SEEDS.get(game, SEEDS)
 
-    def specs(self, budget, game, seed):
-        if budget == "smoke":
-            return [
-                smoke_spec(game, seed, "a2c", num_agents=agents, lag=1).called(
-                    AUTHORS, "0.001", str(agents), "1"
-                )
-                for agents in (2, 4)
-            ]
+    def planned(self, budget, game, seed):
         return [
             run_spec(
                 game,
@@ -254,11 +248,6 @@ class LagBoundaryFigure(Figure):
             for optimizer, rate, agents, lag in product(SETTINGS, RATES, AGENTS, LAGS)
         ]
 
-    def measures(self, run):
-        config = run.spec.config
-        before = config.lag * config.num_agents * T_MAX
-        return [score_of_run(run, "over the agent steps from the first update", before), first_score(run)]
-
     def claims(self, table):
         gain = gains(table)
         looks = 2 if table.game in MORE_SEEDS and len(table.names("seed")) > SEEDS else 1
@@ -268,17 +257,12 @@ class LagBoundaryFigure(Figure):
             "updates": contrast(gain[1:], 1),
             "rate": contrast(gain, 0),
         }
-        return [
-            *(
-                self.claim(
-                    key,
-                    Above(shift.looked(looks), below=key == "updates"),
-                    [table.missing, Guard(verdicts.TOO_SHORT, bool(shift.note))],
-                )
-                for key, shift in shifts.items()
-            ),
-            self.claim("ten-batches", Stopped(at_delay(gains(first))), [first.missing]),
-        ]
+        claims = []
+        for key, shift in shifts.items():
+            too_short = Guard(verdicts.TOO_SHORT, bool(shift.note))
+            test = Above(shift.looked(looks), below=key == "updates")
+            claims.append(self.claim(key, test, [table.missing, too_short]))
+        return [*claims, self.claim("ten-batches", Stopped(at_delay(gains(first))), [first.missing])]
 
     def plot(self, table, stem):
         share = shares(gains(table))

@@ -13,25 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.figure import UNFINISHED, Added, Figure, Measure, Table, mean_of, means_of
-from ga3c_tf.reproduce.figures.measurements import Measurements, Row, speed_changed
-from ga3c_tf.reproduce.figures.metrics import (
-    BOOTSTRAP,
-    END,
-    KL,
-    LAG,
-    LAG_STATES,
-    SPREAD,
-    TOTAL_VARIATION,
-    lag_measures,
-)
-from ga3c_tf.reproduce.figures.pictures import drawing, recorded_random
-from ga3c_tf.reproduce.figures.plans import smoke_spec, workers
+from ga3c_tf.reproduce.figures import metrics
+from ga3c_tf.reproduce.figures.figure import Added, Figure
+from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Row, speed_changed
+from ga3c_tf.reproduce.figures.normalized import random_mean
+from ga3c_tf.reproduce.figures.pictures import drawing
+from ga3c_tf.reproduce.figures.plans import workers
+from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, mean_of, means_of
 from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.curves import collapsed, mean_score, share_lost
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired, paired_ratio, welch
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.verdicts import Above, Claim, Guard, Settled
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
 
 RATES = {"normal": 1e-3, "large": 4e-3}
@@ -82,7 +76,7 @@ class Comparison(NamedTuple):
 
 
 COMPARED = {
-    "lowers-lag": Comparison(LAG_STATES, (NO_MINIMUM,), ("minimum 40",), "normal"),
+    "lowers-lag": Comparison(metrics.LAG_STATES, (NO_MINIMUM,), ("minimum 40",), "normal"),
     "raises-speed": Comparison(PPS, GOOD, (NO_MINIMUM,), "normal"),
     "stabilizes": Comparison(LOST, (NO_MINIMUM,), GOOD, "large", "whole"),
     "faster-normal": Comparison(SCORE, GOOD, (NO_MINIMUM,), "normal"),
@@ -96,7 +90,7 @@ COMPARED = {
 }
 
 
-def planned(budget: str, game: str, seed: int, **limit: Any) -> list[RunSpec]:
+def all_ways(budget: str, game: str, seed: int, **limit: Any) -> list[RunSpec]:
     """Return a run for each of `WAYS` to make batches, at two learning rates, with a limit."""
     usual: dict[str, Any] = {"log_seconds": LOG_SECONDS[budget], "checkpoint_minutes": 30.0, **limit}
     return [
@@ -108,7 +102,7 @@ def planned(budget: str, game: str, seed: int, **limit: Any) -> list[RunSpec]:
 
 def short(budget: str, game: str, seed: int) -> list[RunSpec]:
     """Return the runs that end after the steps that are compared, with the minimum batches up to 40."""
-    runs = planned(budget, game, seed, steps=SHORT_STEPS)
+    runs = all_ways(budget, game, seed, steps=SHORT_STEPS)
     compared = [spec for spec in runs if spec.label[0] in (NO_MINIMUM, *GOOD)]
     return [spec.called(f"{spec.label[0]}{SHORT}", spec.label[1]) for spec in compared]
 
@@ -147,13 +141,37 @@ def _compared(groups: list[pd.Series], metric: str, looks: int) -> Above:
     return Above(estimate, like=ratio.looked(looks))
 
 
+def _scores(run: RecordedRun) -> list[Measure]:
+    rolling = run.spec.config.rolling_episodes
+    settled = {name: column[run.curve["episodes"] >= rolling] for name, column in run.curve.items()}
+    early = {name: column[settled["agent_steps"] <= EQUAL_STEPS] for name, column in settled.items()}
+    reached = run.agent_steps >= EQUAL_STEPS
+    at_steps = mean_score(early) if reached else math.nan
+    lost = share_lost(early, GAIN) if reached else math.nan
+    protocol = f"rolling score (training, {rolling} episodes)"
+    mean = f"mean of the {protocol} over"
+    steps = f"the first {EQUAL_STEPS:,} agent steps"
+    return [
+        Measure(SCORE, mean_score(settled, "time_s"), "points", f"{mean} time", "no such score"),
+        Measure(SCORE_AT_STEPS, at_steps, "points", f"{mean} {steps}", "the run ended before"),
+        Measure(metrics.END, run.final_score, "points", f"{mean} the last tenth", "no episode ended"),
+        Measure(LOST, lost, "share", f"of {steps}", "nothing learned in that time"),
+        Measure(COLLAPSED, collapsed(settled, GAIN), "0 or 1", protocol, "nothing learned"),
+    ]
+
+
+def _pps(run: RecordedRun) -> list[Measure]:
+    pps = run.steady(0.1 * 3600 * run.hours)["pps"]
+    return [Measure(PPS, pps, "predictions/s", "after the first tenth")]
+
+
 LEARNING = {
-    "lag in updates": mean_of(LAG),
-    "in states": mean_of(LAG_STATES),
+    "lag in updates": mean_of(metrics.LAG),
+    "in states": mean_of(metrics.LAG_STATES),
     "PPS": mean_of(PPS),
     "mean score, equal time": mean_of(SCORE),
     "mean score, equal steps": mean_of(SCORE_AT_STEPS),
-    **means_of(END, LOST),
+    **means_of(metrics.END, LOST),
     "failed to learn": lambda part: f"{failed_to_learn(part)} of {len(part.ended)}",
     **UNFINISHED,
 }
@@ -164,25 +182,27 @@ class PolicyLagFigure(Figure):
     """The paper's claims about the minimum batch and our own questions, for each game."""
 
     name = "policy-lag"
-    place = 9
-    paper = "Figure 7, slide 40"
-    shows = "learning curves without and with a minimum training batch, the measured lag beside them"
-    headline = "a minimum batch of 20 to 40 is more stable and generally faster, a larger one slower"
     games = {"smoke": ("cartpole",), "quick": ("minatar_breakout",), "paper": ("pong", "breakout")}
     added = (
         Added(EXTENDED, range(6, 10), lambda spec: spec.label[0] in WHOLE[spec.label[1]]),
         Added(EXTENDED, range(10, 16), lambda spec: spec.label[1] == "normal", short),
         Added(EXTENDED, range(10, 20), lambda spec: spec.label[1] == "large", short),
     )
+    smoke = (
+        {"min_training_batch": 0, "called": (NO_MINIMUM, "normal")},
+        {"called": ("minimum 20", "normal")},
+        {"system": "a2c", "called": (CONTROL, "normal")},
+    )
+    measured = (_scores, metrics.lag_measures, _pps)
     main = (SCORE, "points")
-    scores = (SCORE, SCORE_AT_STEPS, END)
+    scores = (SCORE, SCORE_AT_STEPS, metrics.END)
     by_game = True
     tables = (
         Table(ROWS, LEARNING, where={"added": ""}),
         Table((*ROWS, "added"), LEARNING, "added seeds", {"added": ("whole", "short")}),
         Table(
             ROWS,
-            means_of(SPREAD, BOOTSTRAP, KL, TOTAL_VARIATION),
+            means_of(metrics.SPREAD, metrics.BOOTSTRAP, metrics.KL, metrics.TOTAL_VARIATION),
             "lag within a segment, and lag as a divergence",
             {"added": ""},
         ),
@@ -193,14 +213,8 @@ class PolicyLagFigure(Figure):
         """Minutes are enough to learn on MinAtar; more seeds on Atari would take days."""
         return {"smoke": 1, "quick": 5 if game.startswith("minatar") else 1, "paper": 3}[budget]
 
-    def specs(self, budget, game, seed):
-        if budget != "smoke":
-            return planned(budget, game, seed, minutes=MINUTES[budget])
-        return [
-            smoke_spec(game, seed, min_training_batch=0).called("minimum 0", "normal"),
-            smoke_spec(game, seed).called("minimum 20", "normal"),
-            smoke_spec(game, seed, "a2c").called("A2C", "normal"),
-        ]
+    def planned(self, budget, game, seed):
+        return all_ways(budget, game, seed, minutes=MINUTES[budget])
 
     def dimensions(self, spec):
         """Of a planned run, `added` is empty."""
@@ -208,27 +222,6 @@ class PolicyLagFigure(Figure):
         name = setting.removesuffix(ADDED)
         kind = "short" if name.endswith(SHORT) else "whole"
         return {"batches": name.removesuffix(SHORT), "rate": rate, "added": kind * spec.is_added}
-
-    def measures(self, run):
-        rolling = run.spec.config.rolling_episodes
-        settled = {name: column[run.curve["episodes"] >= rolling] for name, column in run.curve.items()}
-        early = {name: column[settled["agent_steps"] <= EQUAL_STEPS] for name, column in settled.items()}
-        reached = run.agent_steps >= EQUAL_STEPS
-        at_steps = mean_score(early) if reached else math.nan
-        lost = share_lost(early, GAIN) if reached else math.nan
-        protocol = f"rolling score (training, {rolling} episodes)"
-        mean = f"mean of the {protocol} over"
-        steps = f"the first {EQUAL_STEPS:,} agent steps"
-        pps = run.steady(0.1 * 3600 * run.hours)["pps"]
-        return [
-            Measure(SCORE, mean_score(settled, "time_s"), "points", f"{mean} time", "no such score"),
-            Measure(SCORE_AT_STEPS, at_steps, "points", f"{mean} {steps}", "the run ended before"),
-            Measure(END, run.final_score, "points", f"{mean} the last tenth", "no episode ended"),
-            Measure(LOST, lost, "share", f"of {steps}", "nothing learned in that time"),
-            Measure(COLLAPSED, collapsed(settled, GAIN), "0 or 1", protocol, "nothing learned"),
-            *lag_measures(run),
-            Measure(PPS, pps, "predictions/s", "after the first tenth"),
-        ]
 
     def claims(self, table):
         claims = [self._comparison(table, key, compared) for key, compared in COMPARED.items()]
@@ -278,7 +271,7 @@ class PolicyLagFigure(Figure):
             f"{rate} learning rate": {name: runs.finished for name, runs in part.parts("batches")}
             for rate, part in table.select(added="").parts("rate")
         }
-        drawing("lag_plots").lag_picture(rates, recorded_random(table), stem)
+        drawing("lag_plots").lag_picture(rates, random_mean(table), stem)
 
 
 FIGURE = PolicyLagFigure()

@@ -17,22 +17,12 @@ import numpy as np
 import pandas as pd
 
 from ga3c_tf.config.corrections import CLIPPED, parts_of
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, mean_of, means_of
-from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
-from ga3c_tf.reproduce.figures.metrics import (
-    END,
-    KL,
-    SAMPLE_SIZE,
-    SCORE,
-    TOTAL_VARIATION,
-    final_score,
-    first_score,
-    gain,
-    lag_measures,
-    score_of_run,
-)
+from ga3c_tf.reproduce.figures import metrics
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
+from ga3c_tf.reproduce.figures.metrics import END, SCORE, gain
 from ga3c_tf.reproduce.figures.pictures import drawing
-from ga3c_tf.reproduce.figures.plans import smoke_spec
+from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, paired
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Above, Guard
@@ -154,14 +144,28 @@ def _shares_of(part: Measurements) -> pd.DataFrame:
     return shares(table, part.rows[0].facts["correction"])
 
 
+def _moved(run: RecordedRun) -> list[Measure]:
+    """Return how far the policy has moved, by the measures that `lag_measures` does not have."""
+    steady = run.steady(0.1 * 3600 * run.hours)
+    rows = "mean over the rows of metrics.csv after the first tenth"
+    return [
+        Measure(name, steady[column], unit, rows, "not measured") for name, (column, unit) in MOVED.items()
+    ]
+
+
+MEASURED = (
+    metrics.score_from_first_update,
+    metrics.final_score,
+    metrics.first_score,
+    metrics.lag_measures,
+    _moved,
+)
+
+
 class ToleratedLagFigure(Figure):
     """All corrections on the same seeds at the same lags, judged after three seeds and again after six."""
 
     name = "tolerated-lag"
-    place = 20
-    paper = "not in the paper; AReaL's Table 3"
-    shows = "score by correction of policy lag, at lags from 1 to 256 updates, and the lag that is tolerated"
-    headline = "how much policy lag does learning tolerate with each correction?"
     games = {"smoke": ("cartpole",), "quick": tuple(STEPS)}
     counts = {"quick": LEAST_SEEDS}
     first_seed = FIRST_SEED
@@ -169,7 +173,12 @@ class ToleratedLagFigure(Figure):
     main = (SCORE, "points")
     scores = (SCORE, END)
     by_game = True
-    dimensions: Any = staticmethod(words_of(correction=str, lag=int))
+    smoke = (
+        {"system": "a2c", "correction": "none", "called": ("none", "0")},
+        {"system": "a2c", "correction": "none", "lag": 1, "called": ("none", "1")},
+    )
+    labels = {"correction": str, "lag": int}
+    measured = MEASURED
     words = {
         "steps": STEPS,
         "rate": RATE,
@@ -190,25 +199,17 @@ class ToleratedLagFigure(Figure):
         ),
         Table(
             ("lag",),
-            means_of(KL, TOTAL_VARIATION, SAMPLE_SIZE, CHI_SQUARED, M2, END),
+            means_of(metrics.KL, metrics.TOTAL_VARIATION, metrics.SAMPLE_SIZE, CHI_SQUARED, M2, END),
             "divergence without a correction",
             {"correction": "none"},
         ),
     )
 
-    def specs(self, budget, game, seed):
-        if budget == "smoke":
-            return [
-                smoke_spec(game, seed, "a2c", correction="none").called("none", "0"),
-                smoke_spec(game, seed, "a2c", correction="none", lag=1).called("none", "1"),
-            ]
+    def planned(self, budget, game, seed):
         runs = [lagged_spec(game, seed, "none", 0).called("none", "0")]
         for lag, correction in product(LAGS, CORRECTIONS):
             runs.append(lagged_spec(game, seed, correction, lag).called(correction, str(lag)))
         return runs
-
-    def measures(self, run):
-        return moved_measures(run)
 
     def claims(self, table):
         without = [gain(row) for row in table.select(lag=0).rows if row.run.ended]
@@ -228,24 +229,6 @@ class ToleratedLagFigure(Figure):
     def plot(self, table, stem):
         means = {name: shares(table, name).mean() for name in table.names("correction")}
         drawing("lag_plots").shares_kept(pd.DataFrame(means, LAGS).T, stem)
-
-
-def moved_measures(run: RecordedRun) -> list[Measure]:
-    """Return the scores of a run from its first update on, its lag, and how far the policy has moved."""
-    config = run.spec.config
-    after = config.lag * config.num_agents * config.t_max
-    steady = run.steady(0.1 * 3600 * run.hours)
-    rows = "mean over the rows of metrics.csv after the first tenth"
-    return [
-        score_of_run(run, "over the agent steps from the first update", after),
-        final_score(run),
-        first_score(run),
-        *lag_measures(run),
-        *(
-            Measure(name, steady[column], unit, rows, "not measured")
-            for name, (column, unit) in MOVED.items()
-        ),
-    ]
 
 
 FIGURE = ToleratedLagFigure()

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import MINUTES, UNFINISHED, Figure, Table, means_of
+from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import END, SCORE, final_score, score_of_run
-from ga3c_tf.reproduce.figures.pictures import draw_curves
-from ga3c_tf.reproduce.figures.plans import smoke_spec
+from ga3c_tf.reproduce.figures.tables import MINUTES, UNFINISHED, Table, means_of
 from ga3c_tf.reproduce.measures.estimates import paired_ratio
 from ga3c_tf.reproduce.measures.verdicts import FAILS, TOO_SHORT, Above, Claim, Guard, Settled
 from ga3c_tf.reproduce.runs.specs import run_spec
@@ -34,32 +33,27 @@ class BatchSizeFigure(Figure):
     """A batch size with a run that diverged or scored nothing does not learn as much as the smallest."""
 
     name = "batch-size"
-    place = 16
-    shows = "what A2C learns from the same agent steps with training batches of 20 to 2,560 states"
-    headline = "do large training batches learn as much from the same steps?"
     games = {"smoke": ("cartpole",), "quick": ("minatar_breakout",)}
     counts = {"quick": 5}
+    smoke = tuple({"system": "a2c", "num_agents": n, "called": (str(n * T_MAX),)} for n in (2, 4))
+    measured = (score_of_run, final_score)
     main = (SCORE, "points")
     by_game = True
     tables = (Table(("batch", "learning_rate"), {**means_of(SCORE, END), **MINUTES, **UNFINISHED}),)
-    words = {"as_much": AS_MUCH, "t_max": T_MAX, "steps": STEPS}
+    lines = "batch"
+    words: Any = {"as_much": AS_MUCH, "t_max": T_MAX, "steps": STEPS}
 
-    def specs(self, budget, game, seed):
-        if budget == "smoke":
-            sizes = {agents: smoke_spec(game, seed, "a2c", num_agents=agents) for agents in (2, 4)}
-        else:
-            usual: dict[str, Any] = {"steps": STEPS, "log_seconds": 10.0}
-            sizes = {
-                agents: run_spec(game, seed, "a2c", num_agents=agents, learning_rate=rate, **usual)
-                for agents, rate in RATES.items()
-            }
-        return [spec.called(str(agents * T_MAX)) for agents, spec in sizes.items()]
+    def planned(self, budget, game, seed):
+        usual: dict[str, Any] = {"steps": STEPS, "log_seconds": 10.0}
+        return [
+            run_spec(game, seed, "a2c", num_agents=agents, learning_rate=rate, **usual).called(
+                str(agents * T_MAX)
+            )
+            for agents, rate in RATES.items()
+        ]
 
     def dimensions(self, spec):
         return {"batch": int(spec.label[0]), "learning_rate": spec.config.learning_rate}
-
-    def measures(self, run):
-        return [score_of_run(run), final_score(run)]
 
     def claims(self, table):
         return self.of_sizes(table)
@@ -78,9 +72,6 @@ class BatchSizeFigure(Figure):
             key = f"{prefix}batch-{size}"
             claims.append(self.claim(key, test, guards, size=size, smallest=smallest, **words))
         return claims
-
-    def plot(self, table, stem):
-        draw_curves(table, stem, "batch")
 
 
 FIGURE = BatchSizeFigure()

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import MINUTES, UNFINISHED, Figure, Table, means_of
-from ga3c_tf.reproduce.figures.learning.learning_curves import FINAL
-from ga3c_tf.reproduce.figures.measurements import Measurements, Row
-from ga3c_tf.reproduce.figures.metrics import SCORE, final_score, score_of_run
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Row
+from ga3c_tf.reproduce.figures.metrics import FINAL, SCORE, final_score, score_of_run
 from ga3c_tf.reproduce.figures.pictures import draw_curves
-from ga3c_tf.reproduce.figures.plans import smoke_spec, workers
+from ga3c_tf.reproduce.figures.plans import workers
+from ga3c_tf.reproduce.figures.tables import MINUTES, UNFINISHED, Table, means_of
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 
 FIRST_SEED = 101
@@ -85,29 +85,31 @@ def rungs(game: str) -> dict[str, Settings]:
     return ladder
 
 
+def _over_whole_run(run: RecordedRun) -> list[Measure]:
+    """Return the mean score over the run, which tells how soon it learned."""
+    return score_of_run(run, "over all agent steps")
+
+
 class LadderFigure(Figure):
     """All rungs with the first seed, and the last one with the other seeds."""
 
     name = "ladder"
-    place = 12
-    shows = "what options of later actor-critics bring, added one after the other"
-    headline = "which options of later actor-critics help?"
     games = {"smoke": ("cartpole",), "tuned": tuple(SEEDS)}
+    only = tuple(SEEDS)
     first_seed = FIRST_SEED
+    smoke = (
+        {"called": (PAPER, "rate 0.001")},
+        {**ADDED_LATER[ADVANTAGES], "epochs": 2, "clip_ratio": 0.2, "called": (REUSED, "rate 0.001")},
+    )
+    labels = {"rung": str, "rate": lambda word: float(word.removeprefix("rate "))}
+    measured = (lambda run: final_score(run, FINAL, "over the last tenth"), _over_whole_run)
     main = (FINAL, "points")
     tables = (Table(("game", "rung", "rate"), {**means_of(FINAL, SCORE), **MINUTES, **UNFINISHED}),)
 
     def seeds(self, budget, game):
         return 1 if budget == "smoke" else SEEDS.get(game, 1)
 
-    def specs(self, budget, game, seed):
-        if budget == "smoke":
-            reused = {**ADDED_LATER[ADVANTAGES], "epochs": 2, "clip_ratio": 0.2}
-            return [smoke_spec(game, seed).called(PAPER), smoke_spec(game, seed, **reused).called(REUSED)]
-        if game not in SEEDS:
-            raise UserError(
-                f"the figure ladder has no settings for {game}; it has them for {', '.join(SEEDS)}"
-            )
+    def planned(self, budget, game, seed):
         kind = game.split("_")[0]
         ladder = rungs(game)
         names = list(ladder) if seed == FIRST_SEED else list(ladder)[-1:]
@@ -117,13 +119,6 @@ class LadderFigure(Figure):
             for name in names
             for rate in RATES[kind].get(name, OTHER_RATES[kind])
         ]
-
-    def dimensions(self, spec):
-        return {"rung": spec.label[0], "rate": spec.config.learning_rate}
-
-    def measures(self, run):
-        """Return the score at the end, and over the whole run, which tells how soon it learned."""
-        return [final_score(run, FINAL, "over the last tenth"), score_of_run(run, "over all agent steps")]
 
     def plot(self, table, stem):
         """Draw for each rung the runs at the learning rate with the highest mean score over all steps."""

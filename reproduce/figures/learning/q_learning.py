@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import MINUTES, UNFINISHED, Figure, Table, mean_of
-from ga3c_tf.reproduce.figures.learning import environments, learning_curves, scores
-from ga3c_tf.reproduce.figures.measurements import words_of
-from ga3c_tf.reproduce.figures.pictures import draw_curves
-from ga3c_tf.reproduce.figures.plans import smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.metrics import EVALUATED, FINAL, evaluations, rolling_scores
+from ga3c_tf.reproduce.figures.normalized import random_mean
+from ga3c_tf.reproduce.figures.tables import MINUTES, UNFINISHED, Table, mean_of
 from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.runs.tuned import preset_spec
 
@@ -21,56 +20,47 @@ STEPS = 3_000_000
 SEEDS = 5
 FIRST = ("minatar_breakout", "minatar_space_invaders")
 """The games whose runs of a seed are made before those of the other games."""
-SMOKE: dict[str, dict[str, Any]] = {
-    "PQN": {"algorithm": "pqn"},
-    "GA3C": {},
-    "DQN": {"algorithm": "dqn", "min_training_batch": None},
-}
 
 
 class QLearningFigure(Figure):
     """Has a run of each algorithm with its preset, for the same number of agent steps."""
 
     name = "q-learning"
-    place = 18
-    shows = "score of PQN, DQN and GA3C on MinAtar's five games after the same agent steps"
-    headline = "what do Q-learning and the actor-critic learn from the same steps?"
     games = {
         "smoke": ("cartpole",),
         "tuned": (*FIRST, "minatar_asterix", "minatar_freeway", "minatar_seaquest"),
     }
     counts = {"tuned": SEEDS}
-    main = (scores.SCORE, "points")
-    dimensions: Any = staticmethod(words_of(algorithm=str))
+    smoke = (
+        {"algorithm": "pqn", "called": ("PQN",)},
+        {"called": ("GA3C",)},
+        {"algorithm": "dqn", "min_training_batch": None, "called": ("DQN",)},
+    )
+    labels = {"algorithm": str}
+    measured = (rolling_scores, evaluations)
+    main = (EVALUATED, "points")
+    scores = (EVALUATED, FINAL)
     tables = (
         Table(
             ("game", "algorithm"),
             {
-                "random policy": lambda part: number(environments.random_score(part)),
-                "score of the final weights": mean_of(scores.SCORE),
-                "rolling score at the end": mean_of(learning_curves.FINAL),
+                "random policy": lambda part: number(random_mean(part)),
+                "score of the final weights": mean_of(EVALUATED),
+                "rolling score at the end": mean_of(FINAL),
                 **MINUTES,
                 **UNFINISHED,
             },
         ),
     )
-    words = {"steps": STEPS, "seeds": SEEDS}
-    scores = (scores.SCORE, learning_curves.FINAL)
+    lines = "algorithm"
+    words: Any = {"steps": STEPS, "seeds": SEEDS}
 
-    def specs(self, budget, game, seed):
-        if budget == "smoke":
-            return [smoke_spec(game, seed, **settings).called(name) for name, settings in SMOKE.items()]
+    def planned(self, budget, game, seed):
         first = 0 if game in FIRST else len(PRESETS)
         return [
             preset_spec(preset, game, seed, steps=STEPS).in_turn(first + place).called(name)
             for place, (name, preset) in enumerate(PRESETS.items())
         ]
-
-    def measures(self, run):
-        return [*learning_curves.measures(run), *scores.measures(run)]
-
-    def plot(self, table, stem):
-        draw_curves(table, stem, "algorithm")
 
 
 FIGURE = QLearningFigure()

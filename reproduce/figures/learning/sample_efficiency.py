@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import UNFINISHED, Figure, Measure, Table, means_of, reached
+from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import scores
-from ga3c_tf.reproduce.figures.pictures import draw_curves
-from ga3c_tf.reproduce.figures.plans import smoke_spec
+from ga3c_tf.reproduce.figures.measurements import Measure
+from ga3c_tf.reproduce.figures.metrics import EVALUATED, evaluations
+from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of, reached
 from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
 from ga3c_tf.reproduce.measures.estimates import paired
 from ga3c_tf.reproduce.measures.verdicts import Above
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
 GOOD = 18.0
@@ -26,8 +27,8 @@ STEPS_TO = f"agent steps to a training score of {GOOD:g}"
 MINUTES_TO = f"minutes to a training score of {GOOD:g}"
 LIMITS = {
     "early": (STICKY, EARLY, 15.0, 2),
-    "ppo": (STICKY, scores.SCORE, 16.7, 2),  # SLM-Lab's PPO with sticky actions, a mean of four runs
-    "noops": (NOOPS, scores.SCORE, GOOD - 2.0, 1),
+    "ppo": (STICKY, EVALUATED, 16.7, 2),  # SLM-Lab's PPO with sticky actions, a mean of four runs
+    "noops": (NOOPS, EVALUATED, GOOD - 2.0, 1),
 }
 """Protocol, metric, the limit that its mean should exceed, and the number of looks.
 
@@ -35,51 +36,45 @@ With sticky actions the runs were extended, as in `scores`, so their p values ar
 """
 
 
+def _how_soon(run: RecordedRun) -> list[Measure]:
+    window = run.spec.config.rolling_episodes
+    protocol = f"mean of {window} episodes of training"
+    steps, seconds = (first_reaching(run.curve, GOOD, name, window) for name in ("agent_steps", "time_s"))
+    early = score_by(run.curve, EARLY_STEPS, "agent_steps")
+    return [
+        Measure(EARLY, early, "points", protocol, "the run is shorter"),
+        Measure(STEPS_TO, steps, "steps", protocol, "never reached"),
+        Measure(MINUTES_TO, seconds / 60, "min", protocol, "never reached"),
+    ]
+
+
 class SampleEfficiencyFigure(Figure):
     """Without sticky actions there are runs on the first seeds only."""
 
     name = "sample-efficiency"
-    place = 13
-    shows = "how soon Pong is learned with later actor-critics' settings, with and without sticky actions"
-    headline = "how many steps does Pong take?"
     games = {"smoke": ("pong",), "tuned": ("pong",)}
-    main = (scores.SCORE, "points")
+    only = ("pong",)
+    counts = {"tuned": scores.EXTENDED["pong"]}
+    smoke = ({"called": (STICKY,)},)
+    measured = (evaluations, _how_soon)
+    main = (EVALUATED, "points")
+    scores = (EVALUATED, EARLY)
     tables = (
         Table(
             ("label",),
             {
-                **means_of(scores.SCORE, EARLY),
+                **means_of(EVALUATED, EARLY),
                 f"reached {GOOD:g}": reached(STEPS_TO),
                 **means_of(STEPS_TO, MINUTES_TO),
                 **UNFINISHED,
             },
         ),
     )
-    scores = (scores.SCORE, EARLY)
 
-    def seeds(self, budget, game):
-        return 1 if budget == "smoke" else scores.FIGURE.seeds(budget, game)
-
-    def specs(self, budget, game, seed):
-        if budget == "smoke":
-            return [smoke_spec(game, seed).called(STICKY)]
-        if game != "pong":
-            raise UserError(f"the figure sample-efficiency is about pong; it does not go with {game}")
+    def planned(self, budget, game, seed):
         sticky = scores.training(budget, game, seed).called(STICKY)
         noops = tuned_spec(game, seed, **NOOPS_SETTINGS).called(NOOPS)
         return [sticky, noops] if seed <= NOOPS_SEEDS else [sticky]
-
-    def measures(self, run):
-        window = run.spec.config.rolling_episodes
-        protocol = f"mean of {window} episodes of training"
-        steps, seconds = (first_reaching(run.curve, GOOD, name, window) for name in ("agent_steps", "time_s"))
-        early = score_by(run.curve, EARLY_STEPS, "agent_steps")
-        return [
-            *scores.measures(run),
-            Measure(EARLY, early, "points", protocol, "the run is shorter"),
-            Measure(STEPS_TO, steps, "steps", protocol, "never reached"),
-            Measure(MINUTES_TO, seconds / 60, "min", protocol, "never reached"),
-        ]
 
     def claims(self, table):
         claims = []
@@ -88,10 +83,6 @@ class SampleEfficiencyFigure(Figure):
             estimate = paired(part.series(metric), limit).looked(looks)
             claims.append(self.claim(key, Above(estimate), [part.missing]))
         return claims
-
-    def plot(self, table, stem):
-        measured = next(iter(table.numbers(scores.RANDOM)), None)
-        draw_curves(table, stem, "label", random=lambda part: measured)
 
 
 FIGURE = SampleEfficiencyFigure()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from ga3c_tf.reproduce.figures.figure import UNFINISHED, Added, Figure, Measure, Table, means_of
-from ga3c_tf.reproduce.figures.measurements import speed_changed
+from ga3c_tf.reproduce.figures.figure import Added, Figure
+from ga3c_tf.reproduce.figures.measurements import Measure, speed_changed
 from ga3c_tf.reproduce.figures.metrics import END
 from ga3c_tf.reproduce.figures.pictures import draw_curves
-from ga3c_tf.reproduce.figures.plans import smoke_spec, workers
+from ga3c_tf.reproduce.figures.plans import workers
+from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of
 from ga3c_tf.reproduce.figures.throughput import adjustment
 from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.estimates import Effect, paired, paired_ratio
 from ga3c_tf.reproduce.measures.verdicts import FEW_PERIODS, RUNS_MISSING, Above, Guard
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 
 MINUTES = {"quick": 7.0, "paper": 24 * 60.0}
@@ -26,31 +28,38 @@ FIXED = "fixed"
 DYNAMIC = "dynamic"
 
 
+def _measures(run: RecordedRun) -> list[Measure]:
+    config = run.spec.config
+    rolling = f"mean of the rolling score (training, {config.rolling_episodes} episodes) over"
+    frames = run.agent_steps * (config.frame_skip if config.env_id.startswith("ALE/") else 1)
+    seen = "frames of the environment, agent steps times frame skip"
+    reason = "no episode ended"
+    return [
+        Measure(MEAN, mean_score(run.curve, "time_s"), "points", f"{rolling} the time", reason),
+        Measure(END, run.final_score, "points", f"{rolling} the last tenth of the time", reason),
+        Measure(FRAMES, float(frames), "frames", seen),
+    ]
+
+
 class SpeedFigure(Figure):
     """Three fixed settings, the best of them last, and one with dynamic adjustment."""
 
     name = "speed"
-    place = 6
-    paper = "Figure 5, slide 35"
-    shows = "score against time for four settings of agents, predictors and trainers"
-    headline = (
-        "more frames mean faster convergence, and dynamic adjustment is nearly as good as the best setting"
-    )
     games = {"smoke": ("cartpole",), "quick": ("minatar_breakout",), "paper": ("pong",)}
     counts = {"quick": 3}
     # The claim about frames was undecided; it compares these settings.
     added = (
         Added(("minatar_breakout",), range(4, 7), lambda spec: spec.label[0].startswith(("1/1/1", FIXED))),
     )
+    smoke = ({"called": (FIXED,)}, {**adjustment.SMOKE, "called": (DYNAMIC,)})
+    measured = (_measures,)
     main = (END, "points")
     scores = (MEAN,)
     by_game = True
     tables = (Table(("label", "added"), {**means_of(FRAMES, MEAN, END), **UNFINISHED}),)
 
-    def specs(self, budget, game, seed):
-        dynamic = adjustment.dynamic(budget, game, seed, MINUTES.get(budget))
-        if budget == "smoke":
-            return [smoke_spec(game, seed).called(FIXED), dynamic.called(DYNAMIC)]
+    def planned(self, budget, game, seed):
+        dynamic = adjustment.dynamic(budget, game, seed, MINUTES[budget])
         common = {name: value for name, value in dynamic.given.items() if name not in ADJUSTED}
         best = BEST[budget]
         fixed = {"1/1/1": (1, 1, 1), "16/1/1": (16, 1, 1), f"{FIXED}, {'/'.join(map(str, best))}": best}
@@ -59,18 +68,6 @@ class SpeedFigure(Figure):
             for label, numbers in fixed.items()
         ]
         return [*runs, dynamic.called(f"{DYNAMIC} from 1/1/1")]
-
-    def measures(self, run):
-        config = run.spec.config
-        rolling = f"mean of the rolling score (training, {config.rolling_episodes} episodes) over"
-        frames = run.agent_steps * (config.frame_skip if config.env_id.startswith("ALE/") else 1)
-        seen = "frames of the environment, agent steps times frame skip"
-        reason = "no episode ended"
-        return [
-            Measure(MEAN, mean_score(run.curve, "time_s"), "points", f"{rolling} the time", reason),
-            Measure(END, run.final_score, "points", f"{rolling} the last tenth of the time", reason),
-            Measure(FRAMES, float(frames), "frames", seen),
-        ]
 
     def claims(self, table):
         planned = table.select(added=False)

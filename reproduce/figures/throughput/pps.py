@@ -7,13 +7,15 @@ from typing import Any
 import pandas as pd
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import UNFINISHED, Figure, Measure, Table, mean_of
-from ga3c_tf.reproduce.figures.measurements import Measurements, Pairs, speed_changed, words_of
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Pairs, speed_changed
 from ga3c_tf.reproduce.figures.pictures import drawing
-from ga3c_tf.reproduce.figures.plans import smoke_spec, speed_spec, workers
+from ga3c_tf.reproduce.figures.plans import speed_spec, workers
+from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, mean_of
 from ga3c_tf.reproduce.measures.estimates import growth, paired_ratio
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Above, AllAbove, Guard
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, is_atari
 
 NETWORKS = {
@@ -41,8 +43,6 @@ def specs(budget: str, game: str, seed: int, minutes: float | None = None) -> li
     Raises:
         UserError: the networks are not for this game.
     """
-    if budget == "smoke":
-        return [smoke_spec(game, seed, system).called("mlp") for system in SYSTEMS]
     if not is_atari(game):
         raise UserError(
             f"the figures pps and utilization compare networks for Atari games; they do not go with {game}"
@@ -75,22 +75,26 @@ def papers_ratio(table: Measurements, network: str) -> float | None:
     return table.results.papers("pps", game=table.game, metric=f"speed-up, {network}")
 
 
+def _measures(run: RecordedRun) -> list[Measure]:
+    config = run.spec.config
+    steady = run.steady(WARM_UP_SHARES.get(config.minutes, WARM_UP_SHARE) * 3600 * run.hours)
+    protocol = f"agent steps per second over the last {steady['seconds']:.0f} s, {config.num_agents} agents"
+    if run.spec.system == "ga3c":
+        protocol += f", minimum batch {config.min_training_batch}"
+    return [Measure("pps", steady["pps"], "predictions/s", protocol)]
+
+
 class PpsFigure(Figure):
     """Ratios are of runs of one seed on one machine; their growth needs GA3C on a GPU, as in the paper."""
 
     name = "pps"
-    place = 2
-    paper = "Table 2, slide 37"
-    shows = "predictions per second of GA3C and A3C, and of our A2C, for five networks, and the speed-ups"
-    headline = (
-        "GA3C makes more predictions than A3C (4 to 45 times on the paper's GPUs), most with large networks"
-    )
     games = {"smoke": ("cartpole",), "quick": ("pong",), "gpu": ("pong",), "paper": ("pong",)}
     counts = {"quick": 5}
+    smoke = tuple({"system": system, "called": ("mlp",)} for system in SYSTEMS)
+    labels = {"network": str}
+    measured = (_measures,)
     main = ("pps", "predictions/s")
     by_game = True
-    specs: Any = staticmethod(specs)
-    dimensions: Any = staticmethod(words_of(network=str))
     tables = (
         Table(
             ("network",),
@@ -105,15 +109,8 @@ class PpsFigure(Figure):
         ),
     )
 
-    def measures(self, run):
-        config = run.spec.config
-        steady = run.steady(WARM_UP_SHARES.get(config.minutes, WARM_UP_SHARE) * 3600 * run.hours)
-        protocol = (
-            f"agent steps per second over the last {steady['seconds']:.0f} s, {config.num_agents} agents"
-        )
-        if run.spec.system == "ga3c":
-            protocol += f", minimum batch {config.min_training_batch}"
-        return [Measure("pps", steady["pps"], "predictions/s", protocol)]
+    def planned(self, budget, game, seed):
+        return specs(budget, game, seed)
 
     def claims(self, table):
         pairs = speed_ups(table)
@@ -121,20 +118,16 @@ class PpsFigure(Figure):
         empty = len(pairs) < len(NETWORKS) or any(pair.first.empty for pair in pairs.values())
         guards = [Guard(RUNS_MISSING, empty or table.missing.applies), speed_changed(*pairs.values())]
         on_gpu = all(run.on_gpu for run in table.finished if run.spec.system == "ga3c")
-        means, papers = (
-            ", ".join(map(number, values))
-            for values in (ratios.mean(), [papers_ratio(table, name) for name in pairs])
-        )
-        faster = [paired_ratio(pair.first, pair.second, what=name) for name, pair in pairs.items()]
-        rise = growth(
-            ratios, what="from one network to the next", note=f"ratios {means}; the paper's {papers}"
-        )
+        means = map(number, ratios.mean())
+        papers = [number(papers_ratio(table, name)) for name in pairs]
+        note = f"ratios {', '.join(means)}; the paper's {', '.join(papers)}"
+        rise = Above(growth(ratios, what="from one network to the next", note=note))
+        faster = AllAbove([paired_ratio(*pair[:2], what=name) for name, pair in pairs.items()])
+        gpu_guards = [Guard(NEEDS_GPU, not on_gpu), *guards]
         where = with_or_without_gpu(table)
-        needs_gpu = Guard(NEEDS_GPU, not on_gpu)
-        judges_gpu = table.results.judges_gpu
         return [
-            self.claim("faster", AllAbove(faster), [*guards, *table.unfair_to_a3c], where=where),
-            self.claim("grows", Above(rise), [needs_gpu, *guards], judges_gpu),
+            self.claim("faster", faster, [*guards, *table.unfair_to_a3c], where=where),
+            self.claim("grows", rise, gpu_guards, table.results.judges_gpu),
         ]
 
     def answer(self, table):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.figure import Measure, Table, mean_of, means_of
-from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
 from ga3c_tf.reproduce.figures.pictures import drawing
+from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.figures.throughput.tps import SETTING, TpsFigure
 from ga3c_tf.reproduce.measures.estimates import Effect, paired_ratio
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Above, Between, Guard
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.trained.intervals import student_interval
 
 CONFIDENCE = 0.975
@@ -46,17 +47,22 @@ def fast_to_slow(table: Measurements) -> pd.Series:
     return pd.Series(ratios, dtype=float)
 
 
+def _measures(run: RecordedRun) -> list[Measure]:
+    steady = tps.steady(run)
+    protocol = f"mean over the rows of metrics.csv of the last {steady['seconds']:.0f} s"
+    return [
+        Measure(QUEUE, steady["training_queue"], "segments", protocol),
+        Measure(BATCH, steady["prediction_batch"], "states", protocol),
+        Measure("tps", steady["tps"], "updates/s", protocol),
+    ]
+
+
 class QueuesFigure(TpsFigure):
     """Has the runs of `tps`, and some on a GPU."""
 
     name = "queues"
-    place = 5
-    paper = "Figure 4, slide 48"
-    shows = "length of the training queue and size of prediction batches, same runs as tps"
-    headline = (
-        "the training queue stays far below its maximum, and fast settings have large prediction batches"
-    )
     games = {**TpsFigure.games, "gpu": ("pong",)}
+    measured = (_measures,)
     main = (QUEUE, "segments")
     tables = (
         Table(
@@ -67,29 +73,18 @@ class QueuesFigure(TpsFigure):
         ),
     )
 
-    def measures(self, run):
-        steady = tps.steady(run)
-        protocol = f"mean over the rows of metrics.csv of the last {steady['seconds']:.0f} s"
-        return [
-            Measure(QUEUE, steady["training_queue"], "segments", protocol),
-            Measure(BATCH, steady["prediction_batch"], "states", protocol),
-            Measure("tps", steady["tps"], "updates/s", protocol),
-        ]
-
     def claims(self, table):
         shares = filled(table)
         ends = student_interval(shares, CONFIDENCE)
         share = Effect(float(shares.mean()), *ends, n=len(shares), limit=FAR_BELOW, of="setting")
         what = "batch of the fastest third relative to the others"
         ratio = paired_ratio(fast_to_slow(table), of="group", what=what)
+        short = Between(share, below=True, counts=True)
         needs_gpu = Guard(NEEDS_GPU, not all(run.on_gpu for run in table.finished))
         missing = Guard(RUNS_MISSING, len(table.numbers("tps")) < len(table.runs))
         is_compared = table.results.budget != "gpu"  # there are too few settings to compare their batches
-        judges_gpu = table.results.judges_gpu
         return [
-            self.claim(
-                "short-queue", Between(share, below=True, counts=True), [needs_gpu, missing], judges_gpu
-            ),
+            self.claim("short-queue", short, [needs_gpu, missing], table.results.judges_gpu),
             self.claim("large-batch", Above(ratio), [missing, table.several_machines], is_compared),
         ]
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table
-from ga3c_tf.reproduce.figures.measurements import Measurements, measured_alike, speed_changed
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, measured_alike, speed_changed
 from ga3c_tf.reproduce.figures.pictures import drawing
-from ga3c_tf.reproduce.figures.plans import smoke_spec, speed_spec, workers
+from ga3c_tf.reproduce.figures.plans import speed_spec, workers
+from ga3c_tf.reproduce.figures.tables import Table
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired_ratio, pooled
 from ga3c_tf.reproduce.measures.verdicts import MARGIN, NOT_TRIED, SPEED_CHANGED, Above, AllAbove, Guard, Test
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -75,26 +76,26 @@ def _gap(table: Measurements) -> tuple[Effect, list[RecordedRun]]:
     return replace(estimate, n=n, ratio=True), compared
 
 
+def _measures(run: RecordedRun) -> list[Measure]:
+    rates = steady(run)
+    protocol = f"over the last {rates['seconds']:.0f} s, minimum batch {run.spec.config.min_training_batch}"
+    units = {"tps": "updates/s", "pps": "predictions/s"}
+    return [Measure(metric, rates[metric], unit, protocol) for metric, unit in units.items()]
+
+
 class TpsFigure(Figure):
     """Two numbers of workers are compared by the ratio of the TPS of runs that differ in nothing else."""
 
     name = "tps"
-    place = 4
-    paper = "Figure 3"
-    shows = "updates per second for combinations of agents, predictors and trainers"
-    headline = (
-        "the most agents are fastest, more than 4 predictors do not help, and the number of agents matters "
-        "little"
-    )
     games = {"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)}
     counts = {"gpu": 1, "paper": 1}
+    smoke = ({}, workers(8))
+    measured = (_measures,)
     main = ("tps", "updates/s")
     by_game = True
     tables = (Table(("scheduling", "agents"), {"TPS of the fastest (predictors/trainers)": best_settings}),)
 
-    def specs(self, budget, game, seed):
-        if budget == "smoke":
-            return [smoke_spec(game, seed), smoke_spec(game, seed, **workers(8))]
+    def planned(self, budget, game, seed):
         varied = (AGENTS[budget], PREDICTORS[budget], TRAINERS[budget], SCHEDULINGS[budget])
         length: dict[str, Any] = {"minutes": MINUTES[budget], "log_seconds": LOG_SECONDS[budget]}
         return [
@@ -105,13 +106,6 @@ class TpsFigure(Figure):
     def dimensions(self, spec):
         return dict(zip(SETTING, (*workers_of(spec.config), spec.config.scheduling), strict=True))
 
-    def measures(self, run):
-        rates = steady(run)
-        minimum = run.spec.config.min_training_batch
-        protocol = f"over the last {rates['seconds']:.0f} s, minimum batch {minimum}"
-        units = {"tps": "updates/s", "pps": "predictions/s"}
-        return [Measure(metric, rates[metric], unit, protocol) for metric, unit in units.items()]
-
     def claims(self, table):
         *fewer, most = sorted(table.names("agents"))
         more = sorted(number for number in table.names("predictors") if number > PAPERS_PREDICTORS)
@@ -120,14 +114,14 @@ class TpsFigure(Figure):
         gap, compared = _gap(table)
         changed = Guard(SPEED_CHANGED, bool(compared) and not measured_alike(compared))
         where = "" if all(run.on_gpu for run in table.finished) else "without a GPU, "
-        guards = {
-            "most-agents": [table.missing, agents_guard],
-            "few-predictors": [table.missing, Guard(NOT_TRIED, not more), guard],
-            "close-together": [table.missing, table.several_machines, changed],
+        tests: dict[str, tuple[Test, list[Guard]]] = {
+            "most-agents": (AllAbove(agents, MARGIN), [agents_guard]),
+            "few-predictors": (AllAbove(predictors), [Guard(NOT_TRIED, not more), guard]),
+            "close-together": (Above(gap), [table.several_machines, changed]),
         }
-        tests: list[Test] = [AllAbove(agents, MARGIN), AllAbove(predictors), Above(gap)]
         return [
-            self.claim(key, test, guards[key], where=where) for key, test in zip(guards, tests, strict=True)
+            self.claim(key, test, [table.missing, *guards], where=where)
+            for key, (test, guards) in tests.items()
         ]
 
     def plot(self, table, stem):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, means_of
-from ga3c_tf.reproduce.figures.measurements import words_of
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.measurements import Measure
 from ga3c_tf.reproduce.figures.pictures import drawing
+from ga3c_tf.reproduce.figures.tables import Table, means_of
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.estimates import growth
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Above, Guard
+from ga3c_tf.reproduce.runs.run import RecordedRun
 
 CPU = "CPU utilization"
 GPU = "GPU utilization"
@@ -26,40 +27,34 @@ LEAST_SHARE = 0.001
 """Lower limit of a share, because shares are compared by their logarithms."""
 
 
+def _measures(run: RecordedRun) -> list[Measure]:
+    start = run.result.get("utilization_from", "first row of metrics")  # early records do not say it
+    shares = {CPU: run.result["cpu_utilization"]}
+    if run.on_gpu:
+        shares[GPU] = run.result["gpu_utilization"]
+    values = {metric: math.nan if share is None else share for metric, share in shares.items()}
+    return [
+        Measure(metric, share, "share", f"{PROTOCOLS[metric]}, from the run's {start} on", "too short a run")
+        for metric, share in values.items()
+    ]
+
+
 class UtilizationFigure(Figure):
     """Has the GA3C runs of `pps`; at the budget `gpu` they are longer."""
 
     name = "utilization"
-    place = 10
-    paper = "slide 38"
-    shows = "how busy CPU and GPU are, for five networks"
-    headline = "GPU use rises and CPU use falls as the network grows"
     games = pps.FIGURE.games
     counts = {"quick": 5, "gpu": 4}
+    smoke = ({"called": ("mlp",)},)
+    labels = {"network": str}
+    measured = (_measures,)
     main = (CPU, "share")
     by_game = True
-    dimensions: Any = staticmethod(words_of(network=str))
     tables = (Table(("network",), means_of(CPU, GPU)),)
 
-    def specs(self, budget, game, seed):
+    def planned(self, budget, game, seed):
         minutes = GPU_MINUTES if budget == "gpu" else None
         return [spec for spec in pps.specs(budget, game, seed, minutes) if spec.system == "ga3c"]
-
-    def measures(self, run):
-        start = run.result.get("utilization_from", "first row of metrics")  # early records do not say it
-        shares = {CPU: run.result["cpu_utilization"]}
-        if run.on_gpu:
-            shares[GPU] = run.result["gpu_utilization"]
-        return [
-            Measure(
-                metric,
-                math.nan if share is None else share,
-                "share",
-                f"{PROTOCOLS[metric]}, from the run's {start} on",
-                "too short a run",
-            )
-            for metric, share in shares.items()
-        ]
 
     def claims(self, table):
         gpu, cpu = (

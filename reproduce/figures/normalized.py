@@ -1,0 +1,79 @@
+"""The scores of the random policy on the game of a part of a table, and scores on a scale from there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.figures.metrics import EVALUATED, RANDOM
+from ga3c_tf.reproduce.measures.random_policy import (
+    RANDOM_POLICY,
+    RandomPolicy,
+    has_left_random,
+    random_policy_of,
+)
+
+START = "rolling score at the start"
+PAPERS = "GA3C (1 day, GPU)"
+
+
+def random_policy(part: Measurements) -> RandomPolicy | None:
+    """Return the scores of the random policy: measured with the planned runs of the game, or on record, or at
+    the start of training, when the policy is nearly random.
+    """
+    runs = part.of_game
+    played = [run.result["random"]["scores"] for run in runs if "random" in run.result]
+    if played:
+        return random_policy_of(played[0])
+    starts = [value for run in runs if (value := part.results.value(run, START)) is not None]
+    if part.game in RANDOM_POLICY or not starts:
+        return RANDOM_POLICY.get(part.game)
+    window = runs[0].spec.config.rolling_episodes
+    mean, deviation, _ = random_policy_of(starts)  # each start is the mean of a window of episodes
+    return RandomPolicy(mean, deviation * math.sqrt(window), window * len(starts))
+
+
+def has_learned(part: Measurements, groups: Sequence[Sequence[float]], metric: str) -> bool:
+    """Return whether every score of a group is significantly above the random policy's; see
+    `has_left_random`. The scores are values of a metric.
+    """
+    runs, random = part.of_game, random_policy(part)
+    episodes = [run.spec.config.rolling_episodes for run in runs]
+    episodes += [int(run.curve["episodes"][-1]) for run in runs if len(run.curve["episodes"])]
+    played = [len(run.result["evaluation"]["scores"]) for run in runs if "evaluation" in run.result]
+    fewest = max(1, min(played if played and metric == EVALUATED else episodes))
+    return any(has_left_random(group, fewest, random) for group in groups)
+
+
+def random_mean(part: Measurements) -> float | None:
+    """Return the mean score of the random policy in our runs or on record."""
+    policy = random_policy(part)
+    return None if policy is None else policy.mean
+
+
+def random_score(part: Measurements) -> float | None:
+    """Return `random_mean`; if it is unknown, that of the figure beside, or the paper's."""
+    scores = [random_mean(part), *part.beside(RANDOM), papers_score(part, "random")]
+    return next((score for score in scores if score is not None), None)
+
+
+def papers_score(part: Measurements, method: str = PAPERS) -> float | None:
+    """Return the paper's score of a method."""
+    return part.results.papers("scores", game=part.game, method=method)
+
+
+def scored(part: Measurements, *metrics: str) -> list[float]:
+    """Return the values of the first metric that a run has; one that diverged scores as the random policy."""
+    values = next(filter(None, map(part.numbers, metrics)), [])
+    random = random_score(part)
+    diverged = [] if random is None else [random] * sum(run.diverged for run in part.runs)
+    return [*values, *diverged]
+
+
+def normalized(part: Measurements, score: float | None) -> float | None:
+    """Return a score as a share of the way from the random policy to the paper's GA3C, if both are known."""
+    random, paper = random_score(part), papers_score(part)
+    if score is None or random is None or paper is None or paper <= random:
+        return None
+    return (score - random) / (paper - random)

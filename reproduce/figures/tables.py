@@ -1,0 +1,71 @@
+"""Tables of the results: a row for each part of a figure's runs, and the usual cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.measures.text import geometric_mean, mean_and_interval, mean_ci, number
+
+Cell = Callable[[Measurements], str]
+"""Returns the text of a cell for the part of the table that its row is about."""
+
+
+class Table(NamedTuple):
+    """A table of the results: a row for each combination of dimensions, a column for each cell."""
+
+    by: Sequence[str]  # the dimensions of the rows
+    columns: Mapping[str, Cell]  # the cells, by heading
+    title: str = ""  # what the table shows; empty for the only one
+    where: Mapping[str, Any] = {}  # the runs that are shown, as in `Measurements.select`
+
+    @property
+    def header(self) -> list[str]:
+        """The headings."""
+        return [*(name.replace("_", " ") for name in self.by), *self.columns, "runs"]
+
+    def rows(self, table: Measurements) -> list[list[str]]:
+        """Return the cells of each row of which a run has begun."""
+        parts = [part for _, part in table.select(**self.where).parts(*self.by)]
+        return [self._row(part) for part in parts if any(run.result for run in part.runs)]
+
+    def _row(self, part: Measurements) -> list[str]:
+        names = [str(part.rows[0].facts[name]) for name in self.by]
+        return [*names, *(cell(part) for cell in self.columns.values()), str(len(part.finished))]
+
+
+def mean_of(metric: str, **where: Any) -> Cell:
+    """Return a cell with the mean of a metric, its interval and, if some lack it, the number of seeds."""
+
+    def cell(part: Measurements) -> str:
+        selected = part.select(**where)
+        values = selected.numbers(metric)
+        whole = values and len(values) == len(selected.finished)  # the number is in the column of runs
+        return mean_and_interval(values) if whole else mean_ci(values)
+
+    return cell
+
+
+def means_of(*metrics: str) -> dict[str, Cell]:
+    """Return a cell for each metric, as `mean_of` does, by its name."""
+    return {metric: mean_of(metric) for metric in metrics}
+
+
+def time_of(metric: str) -> Cell:
+    """Return a cell with the geometric mean of times and its interval, which is computed on the logarithm."""
+    return lambda part: geometric_mean(part.numbers(metric))
+
+
+def reached(metric: str) -> Cell:
+    """Return a cell with the number of runs that have a value of a metric."""
+    return lambda part: f"{len(part.numbers(metric))} of {len(part.ended)}"
+
+
+def _minutes(part: Measurements) -> str:
+    times = [60 * run.hours for run in part.finished]
+    return number(sum(times) / len(times)) if times else "-"
+
+
+MINUTES: dict[str, Cell] = {"minutes": _minutes}
+UNFINISHED: dict[str, Cell] = {"not finished": lambda part: part.results.unfinished(part.runs)}
