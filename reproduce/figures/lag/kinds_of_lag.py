@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.lag.tolerated_lag import AGENTS, BATCH, FIRST_SEED, MEASURED, lagged_spec
+from ga3c_tf.reproduce.figures.lag.tolerated_lag import (
+    AGENTS,
+    BATCH,
+    FIRST_SEED,
+    MEASURED,
+    STEPS,
+    lagged_spec,
+)
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import END, KL, LAG, SAMPLE_SIZE, SCORE
 from ga3c_tf.reproduce.figures.normalized import random_mean
@@ -37,6 +44,7 @@ class KindsOfLagFigure(Figure):
 
     name = "kinds-of-lag"
     games = {"smoke": ("cartpole",), "quick": ("cartpole",)}
+    only = tuple(STEPS)
     counts = {"quick": LEAST_SEEDS}
     first_seed = FIRST_SEED
     looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)

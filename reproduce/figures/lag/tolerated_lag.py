@@ -167,6 +167,7 @@ class ToleratedLagFigure(Figure):
 
     name = "tolerated-lag"
     games = {"smoke": ("cartpole",), "quick": tuple(STEPS)}
+    only = tuple(STEPS)
     counts = {"quick": LEAST_SEEDS}
     first_seed = FIRST_SEED
     looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
