@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, NOTHING, Effect, equality
 
@@ -34,6 +34,8 @@ SPEED_CHANGED = "calibrations differ"
 FEW_PERIODS = "too short for the search"
 NOT_TRIED = "not tried"
 TOO_SHORT = "too short to learn"
+FAVOR = (FAILS, FEW_SEEDS, RUNS_MISSING, ALIKE, NO_DIFFERENCE, HOLDS)
+"""Reasons and kinds of verdicts, the least favorable one first."""
 
 
 @dataclass(frozen=True)
@@ -66,106 +68,85 @@ class Verdict:
         return f"{self.word}: {self.reason}" if self.reason else self.word
 
 
-class Test(Protocol):
+class Test(NamedTuple):
     """A test of a claim. The p values of all tests of a family are corrected together."""
 
-    @property
-    def p_values(self) -> Sequence[float]:
-        """The p values; not-a-number for one that is unknown, which counts too."""
-
-    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
-        """Return the verdict by the corrected p values.
-
-        `level` is the significance level that is left for the tests that are not significant.
-        """
+    p_values: Sequence[float]  # not-a-number for one that is unknown, which counts too
+    # returns the verdict by the corrected p values, and by the significance level that is left for the tests
+    # that are not significant
+    judged: Callable[[Sequence[float], float], Verdict]
 
 
-class Above(NamedTuple):
-    """Whether an effect is above its limit; or below it, if that is what the claim says."""
+def above(
+    estimate: Effect, below: bool = False, like: Effect | None = None, margin: float = WIDE_MARGIN
+) -> Test:
+    """Test whether an effect is above its limit.
 
-    estimate: Effect  # the effect
-    below: bool = False  # whether the claim is that it is below
-    # the same effect as a ratio, if a difference smaller than `margin` is a verdict too
-    like: Effect | None = None
-    margin: float = WIDE_MARGIN  # relative difference that counts as none
+    Args:
+        estimate: the effect.
+        below: whether the claim is that it is below its limit.
+        like: the same effect as a ratio, if a difference smaller than `margin` is a verdict too.
+        margin: relative difference that counts as none.
+    """
 
-    @property
-    def p_values(self) -> list[float]:
-        if self.like is None:
-            return [self.estimate.p]
-        return [self.estimate.p, equality(self.like, math.log(1 + self.margin))]
-
-    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
-        estimate = self.estimate
+    def decided(corrected: Sequence[float], level: float) -> Verdict:
         if estimate.n >= LEAST_SEEDS and corrected[0] < LEVEL:
-            return Verdict(_side(estimate, self.below), "", estimate, corrected[0])
-        if self.like and corrected[1] < LEVEL:
-            return Verdict(ALIKE, "", self.like, corrected[1], margin=self.margin)
+            return Verdict(_side(estimate, below), "", estimate, corrected[0])
+        if like and corrected[1] < LEVEL:
+            return Verdict(ALIKE, "", like, corrected[1], margin=margin)
         return Verdict(INCONCLUSIVE, _reason(estimate), estimate, corrected[0], level)
 
-
-class AllAbove(NamedTuple):
-    """Whether all effects are above their limits. The least favorable one decides."""
-
-    estimates: Sequence[Effect]  # the effects
-    margin: float = 0.0  # relative difference that counts as none, if that is a verdict too; 0 if it is not
-
-    @property
-    def _tests(self) -> list[Above]:
-        alike = [estimate if self.margin else None for estimate in self.estimates]
-        pairs = zip(self.estimates, alike, strict=True)
-        return [Above(estimate, like=like, margin=self.margin) for estimate, like in pairs]
-
-    @property
-    def p_values(self) -> list[float]:
-        return [p for test in self._tests for p in test.p_values]
-
-    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
-        of_each = 2 if self.margin else 1
-        verdicts = [
-            test.judged(corrected[of_each * place :], level) for place, test in enumerate(self._tests)
-        ]
-        order = (FAILS, FEW_SEEDS, RUNS_MISSING, ALIKE, NO_DIFFERENCE, HOLDS)
-        return min(
-            verdicts,
-            key=lambda verdict: (order.index(verdict.reason or verdict.kind), verdict.estimate.effect),
-            default=Verdict(INCONCLUSIVE, RUNS_MISSING),
-        )
+    return Test([estimate.p, *([equality(like, math.log(1 + margin))] if like else [])], decided)
 
 
-class Between(NamedTuple):
-    """Whether an interval, whose confidence the figure has chosen, is above a limit; or below it."""
+def between(estimate: Effect, below: bool = False, counts: bool = False) -> Test:
+    """Test whether an interval, whose confidence the figure has chosen, is above a limit.
 
-    estimate: Effect  # the effect and its interval
-    below: bool = False  # whether the claim is that it is below
-    # whether the claim takes a part of the error of the family, which the tests of p values share
-    counts: bool = False
+    Args:
+        estimate: the effect and its interval.
+        below: whether the claim is that it is below the limit.
+        counts: whether the claim takes a part of the family's error, which the tests of p values share.
+    """
 
-    @property
-    def p_values(self) -> list[float]:
-        return [math.nan] if self.counts else []
-
-    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
-        estimate = self.estimate
+    def decided(corrected: Sequence[float], level: float) -> Verdict:
         if estimate.low > estimate.limit or estimate.high < estimate.limit:
-            return Verdict(_side(estimate, self.below), "", estimate)
-        unknown = math.isnan(estimate.low)
-        return Verdict(INCONCLUSIVE, _reason(estimate) if unknown else NO_DIFFERENCE, estimate)
+            return Verdict(_side(estimate, below), "", estimate)
+        reason = _reason(estimate) if math.isnan(estimate.low) else NO_DIFFERENCE
+        return Verdict(INCONCLUSIVE, reason, estimate)
+
+    return Test([math.nan] * counts, decided)
 
 
-class Settled(NamedTuple):
-    """A verdict without a test, such as on runs that failed."""
+def settled(kind: str, estimate: Effect, counts: bool = True) -> Test:
+    """Give a verdict without a test, such as on runs that failed; its p value may count in the family."""
+    return Test([estimate.p] * counts, lambda corrected, level: Verdict(kind, "", estimate))
 
-    kind: str  # the verdict
-    estimate: Effect  # its numbers
-    counts: bool = True  # whether the p value of the estimate counts in the family
 
-    @property
-    def p_values(self) -> list[float]:
-        return [self.estimate.p] if self.counts else []
+def all_of(tests: Sequence[Test], below: bool = False) -> Test:
+    """Test whether all of these tests, of effects above or `below` a limit, hold; the worst decides."""
 
-    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
-        return Verdict(self.kind, "", self.estimate)
+    def order(verdict: Verdict) -> tuple[int, float]:
+        effect = verdict.estimate.effect
+        return FAVOR.index(verdict.reason or verdict.kind), -effect if below else effect
+
+    def decided(corrected: Sequence[float], level: float) -> Verdict:
+        nothing = Verdict(INCONCLUSIVE, RUNS_MISSING)
+        return min(_all_judged(tests, corrected, level), key=order, default=nothing)
+
+    return Test([p for test in tests for p in test.p_values], decided)
+
+
+def all_above(estimates: Sequence[Effect], margin: float = 0.0) -> Test:
+    """Test whether all effects are above their limits; a difference below `margin` is a verdict too."""
+    likes = [estimate if margin else None for estimate in estimates]
+    pairs = zip(estimates, likes, strict=True)
+    return all_of([above(estimate, like=like, margin=margin) for estimate, like in pairs])
+
+
+def _all_judged(tests: Sequence[Test], corrected: Sequence[float], level: float) -> list[Verdict]:
+    """Return the verdict of each test by its share of the corrected p values."""
+    values = iter(corrected)
+    return [test.judged([next(values) for _ in test.p_values], level) for test in tests]
 
 
 class Guard(NamedTuple):
@@ -219,12 +200,8 @@ def judged(claims: Sequence[Claim], looks: int = 1) -> list[Claim]:
     scale = LEVEL / POCOCK[looks]
     corrected = [min(scale * p, 1.0) for p in holm([p for claim in claims for p in claim.test.p_values])]
     level = POCOCK[looks] / max(1, sum(not p < LEVEL for p in corrected))
-    decided = []
-    place = 0
-    for claim in claims:
-        end = place + len(claim.test.p_values)
-        decided.append(claim.as_found(claim.test.judged(corrected[place:end], level)))
-        place = end
+    verdicts = _all_judged([claim.test for claim in claims], corrected, level)
+    decided = [claim.as_found(verdict) for claim, verdict in zip(claims, verdicts, strict=True)]
     return [claim for claim in decided if claim.shown]
 
 

@@ -14,7 +14,7 @@ from ga3c_tf.reproduce.figures.measurements import grouped, measured_alike
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.estimates import paired, welch
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES, Above, Claim, Guard, judged
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES, Claim, Guard, above, judged
 from ga3c_tf.reproduce.runs.run import RecordedRun, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
@@ -74,7 +74,7 @@ def _claim(
         Guard(RUNS_MISSING, not all(run.ended for run in runs)),
         Guard(SEVERAL_MACHINES, timed and not seeds_have_one_machine(runs)),
     ]
-    return Claim(name, name, Above(effect), guards)
+    return Claim(name, name, above(effect), guards)
 
 
 def _names(settings: Iterable[RunSpec]) -> dict[RunSpec, str]:

@@ -14,7 +14,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.estimates import Effect
 from ga3c_tf.reproduce.measures.text import TEMPLATES, lines_of
-from ga3c_tf.reproduce.measures.verdicts import HOLDS, INCONCLUSIVE, NO_DIFFERENCE, Above, Claim, Verdict
+from ga3c_tf.reproduce.measures.verdicts import HOLDS, INCONCLUSIVE, NO_DIFFERENCE, Claim, Verdict, above
 from ga3c_tf.reproduce.pages import overview
 from ga3c_tf.reproduce.pages.findings import ATARI, SMALL, SPEED, chapters, counts
 from ga3c_tf.reproduce.pages.overview import END
@@ -29,7 +29,7 @@ PUBLISHED = ResultsFolder(ROOT / "results")
 
 def claim(key, kind=INCONCLUSIVE, reason="", **estimate):
     numbers = Effect(**estimate)
-    return Claim(key, "more is better", Above(numbers), finding=Verdict(kind, reason, numbers, p=0.01))
+    return Claim(key, "more is better", above(numbers), finding=Verdict(kind, reason, numbers, p=0.01))
 
 
 SHIFT = {"effect": 2.0, "low": 1.0, "high": 3.0, "n": 5, "limit": 1.0}

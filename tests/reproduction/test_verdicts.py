@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary
-from ga3c_tf.reproduce.figures.throughput.adjustment import Opposite
+from ga3c_tf.reproduce.figures.throughput.adjustment import opposite
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement
 from ga3c_tf.reproduce.measures.estimates import Effect, growth, paired, paired_ratio, pooled, welch
 from ga3c_tf.reproduce.measures.random_policy import RandomPolicy, has_left_random
@@ -24,15 +24,15 @@ from ga3c_tf.reproduce.measures.verdicts import (
     POCOCK,
     RUNS_MISSING,
     SPEED_CHANGED,
-    Above,
-    AllAbove,
-    Between,
     Claim,
     Guard,
-    Settled,
+    above,
+    all_above,
+    between,
     holm,
     judged,
     observed,
+    settled,
 )
 from ga3c_tf.trained.intervals import student_interval
 
@@ -46,32 +46,32 @@ def estimate(effect, p=0.01, n=5, **values):
 
 def verdict(test, *guards, others=(), looks=1):
     claims = [Claim("asked", "it is so", test, guards)]
-    claims += [Claim(str(p), "another", Above(estimate(1.0, p))) for p in others]
+    claims += [Claim(str(p), "another", above(estimate(1.0, p))) for p in others]
     return judged(claims, looks)[0].finding
 
 
 @pytest.mark.parametrize(
     ("test", "kind", "reason"),
     [
-        (Above(estimate(1.0)), HOLDS, ""),
-        (Above(estimate(-1.0)), FAILS, ""),
-        (Above(estimate(-1.0), below=True), HOLDS, ""),
-        (Above(estimate(0.5, limit=0.8)), FAILS, ""),
-        (Above(estimate(1.0, p=0.06)), INCONCLUSIVE, NO_DIFFERENCE),
-        (Above(estimate(1.0, p=math.nan, n=2)), INCONCLUSIVE, FEW_SEEDS),
-        (Above(Effect()), INCONCLUSIVE, RUNS_MISSING),
-        (Above(estimate(0.0, p=0.9), like=SURE), ALIKE, ""),
-        (Above(estimate(0.0, p=0.9), like=estimate(0.0, p=0.9)), INCONCLUSIVE, NO_DIFFERENCE),
-        (AllAbove([estimate(1.0), estimate(2.0)]), HOLDS, ""),
-        (AllAbove([estimate(1.0), estimate(-2.0)]), FAILS, ""),
-        (AllAbove([estimate(1.0), estimate(2.0, p=0.5)]), INCONCLUSIVE, NO_DIFFERENCE),
-        (AllAbove([estimate(1.0), SURE], 0.05), ALIKE, ""),
-        (AllAbove([]), INCONCLUSIVE, RUNS_MISSING),
-        (Between(estimate(0.7, limit=0.5)), HOLDS, ""),
-        (Between(estimate(0.7, limit=0.5), below=True), FAILS, ""),
-        (Between(estimate(0.55, limit=0.5)), INCONCLUSIVE, NO_DIFFERENCE),
-        (Between(Effect(0.7, n=2, limit=0.5)), INCONCLUSIVE, FEW_SEEDS),
-        (Settled(FAILS, Effect(note="2 of 5 runs diverged")), FAILS, ""),
+        (above(estimate(1.0)), HOLDS, ""),
+        (above(estimate(-1.0)), FAILS, ""),
+        (above(estimate(-1.0), below=True), HOLDS, ""),
+        (above(estimate(0.5, limit=0.8)), FAILS, ""),
+        (above(estimate(1.0, p=0.06)), INCONCLUSIVE, NO_DIFFERENCE),
+        (above(estimate(1.0, p=math.nan, n=2)), INCONCLUSIVE, FEW_SEEDS),
+        (above(Effect()), INCONCLUSIVE, RUNS_MISSING),
+        (above(estimate(0.0, p=0.9), like=SURE), ALIKE, ""),
+        (above(estimate(0.0, p=0.9), like=estimate(0.0, p=0.9)), INCONCLUSIVE, NO_DIFFERENCE),
+        (all_above([estimate(1.0), estimate(2.0)]), HOLDS, ""),
+        (all_above([estimate(1.0), estimate(-2.0)]), FAILS, ""),
+        (all_above([estimate(1.0), estimate(2.0, p=0.5)]), INCONCLUSIVE, NO_DIFFERENCE),
+        (all_above([estimate(1.0), SURE], 0.05), ALIKE, ""),
+        (all_above([]), INCONCLUSIVE, RUNS_MISSING),
+        (between(estimate(0.7, limit=0.5)), HOLDS, ""),
+        (between(estimate(0.7, limit=0.5), below=True), FAILS, ""),
+        (between(estimate(0.55, limit=0.5)), INCONCLUSIVE, NO_DIFFERENCE),
+        (between(Effect(0.7, n=2, limit=0.5)), INCONCLUSIVE, FEW_SEEDS),
+        (settled(FAILS, Effect(note="2 of 5 runs diverged")), FAILS, ""),
     ],
 )  # fmt: skip
 def test_a_claim_has_the_verdict_of_its_test(test, kind, reason):
@@ -80,49 +80,49 @@ def test_a_claim_has_the_verdict_of_its_test(test, kind, reason):
 
 
 def test_the_least_favorable_comparison_is_shown():
-    assert verdict(AllAbove([estimate(3.0), estimate(1.0), estimate(2.0)])).estimate.effect == 1.0
+    assert verdict(all_above([estimate(3.0), estimate(1.0), estimate(2.0)])).estimate.effect == 1.0
 
 
 def test_p_values_of_a_family_are_corrected_by_holms_method():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     unknown = holm([0.01, math.nan])
     assert unknown[0] == 0.02 and math.isnan(unknown[1])  # an unknown p value counts too
-    assert verdict(Above(estimate(1.0, 0.03))).kind == HOLDS
-    undecided = verdict(Above(estimate(1.0, 0.03)), others=(0.04,))
+    assert verdict(above(estimate(1.0, 0.03))).kind == HOLDS
+    undecided = verdict(above(estimate(1.0, 0.03)), others=(0.04,))
     assert undecided.reason == NO_DIFFERENCE and undecided.level == LEVEL / 2
-    assert verdict(Above(estimate(1.0, 0.03)), others=(0.001,)).kind == HOLDS
+    assert verdict(above(estimate(1.0, 0.03)), others=(0.001,)).kind == HOLDS
 
 
 def test_a_claim_that_is_not_shown_counts_in_the_family():
     claims = [
-        Claim("asked", "", Above(estimate(1.0, 0.03))),
-        Claim("hidden", "", Above(estimate(1.0, 0.04)), shown=False),
+        Claim("asked", "", above(estimate(1.0, 0.03))),
+        Claim("hidden", "", above(estimate(1.0, 0.04)), shown=False),
     ]
     (claim,) = judged(claims)
     assert claim.finding.reason == NO_DIFFERENCE
 
 
 def test_planned_looks_share_the_error():
-    assert verdict(Above(estimate(1.0, 0.028)), looks=2).kind == HOLDS
-    assert verdict(Above(estimate(1.0, 0.031)), looks=2).kind == INCONCLUSIVE
+    assert verdict(above(estimate(1.0, 0.028)), looks=2).kind == HOLDS
+    assert verdict(above(estimate(1.0, 0.031)), looks=2).kind == INCONCLUSIVE
     assert POCOCK[1] == LEVEL
 
 
 def test_the_first_reason_that_applies_counts_and_the_numbers_stay():
     applies = [Guard(RUNS_MISSING, False), Guard(SPEED_CHANGED, True), Guard(FEW_SEEDS, True)]
-    found = verdict(Above(estimate(1.0)), *applies)
+    found = verdict(above(estimate(1.0)), *applies)
     assert (found.kind, found.reason, found.estimate.effect) == (INCONCLUSIVE, SPEED_CHANGED, 1.0)
     only_in_favor = Guard(SPEED_CHANGED, True, (HOLDS,))
-    assert verdict(Above(estimate(-1.0)), only_in_favor).kind == FAILS
-    assert verdict(Above(estimate(1.0)), only_in_favor).kind == INCONCLUSIVE
+    assert verdict(above(estimate(-1.0)), only_in_favor).kind == FAILS
+    assert verdict(above(estimate(1.0)), only_in_favor).kind == INCONCLUSIVE
 
 
 def test_what_a_review_rejects_is_an_observation():
-    claims = judged([Claim(key, "", Above(estimate(1.0))) for key in ("kept", "rejected")])
+    claims = judged([Claim(key, "", above(estimate(1.0))) for key in ("kept", "rejected")])
     kept, rejected = observed(claims, {"rejected": "chosen after the runs"})
     assert kept.finding.kind == HOLDS
     assert (rejected.finding.kind, rejected.finding.reason) == (OBSERVED, "chosen after the runs")
-    undecided = judged([Claim("rejected", "", Above(estimate(1.0, 0.5)))])
+    undecided = judged([Claim("rejected", "", above(estimate(1.0, 0.5)))])
     assert observed(undecided, {"rejected": "so"})[0].finding.reason == NO_DIFFERENCE
 
 
@@ -149,7 +149,7 @@ def speed_ups(rng, ratio, rise, seeds=5):
     """Five networks' speed-ups of seeds on one machine, which scatter by 10 %: all above 1, and growing."""
     true = ratio * rise ** np.arange(5)
     ratios = pd.DataFrame(true * np.exp(0.1 * rng.normal(size=(seeds, 5))))
-    return kinds(AllAbove([paired_ratio(ratios[place]) for place in ratios]), Above(growth(ratios)))
+    return kinds(all_above([paired_ratio(ratios[place]) for place in ratios]), above(growth(ratios)))
 
 
 def test_a_family_of_ratios_and_a_trend(rng):
@@ -163,7 +163,7 @@ def scores(rng, ratio):
     """Scores of 11 and 11 seeds that scatter by 10 %, compared by their difference and by their ratio."""
     first, second = np.exp(rng.normal(0, 0.1, (2, 11))) * [[ratio], [1.0]]
     like = welch(np.log(first), np.log(second), ratio=True)
-    return kinds(Above(welch(first, second), like=like))[0]
+    return kinds(above(welch(first, second), like=like))[0]
 
 
 def test_groups_that_differ_and_groups_that_are_alike(rng):
@@ -177,7 +177,7 @@ def test_a_margin_below_a_limit(rng):
 
     def decided(difference):
         games = [rng.normal([[difference], [0.0]], 8.0, (2, 3)) for _ in range(4)]
-        return kinds(Above(pooled([tuple(game) for game in games], -10.0)))[0]
+        return kinds(above(pooled([tuple(game) for game in games], -10.0)))[0]
 
     assert share(lambda: bool(decided(-10.0))) < MOST_WRONG
     assert share(lambda: decided(10.0) == HOLDS, 100) > 0.8
@@ -188,7 +188,7 @@ def test_two_planned_looks(rng):
 
     def decided():
         values = pd.Series(rng.normal(size=6))
-        return any(any(kinds(Above(paired(part)), looks=2)) for part in (values[:3], values))
+        return any(any(kinds(above(paired(part)), looks=2)) for part in (values[:3], values))
 
     assert share(decided, 1000) < 0.05 + 2 * math.sqrt(0.05 * 0.95 / 1000)
 
@@ -198,7 +198,7 @@ def test_two_looks_that_were_not_planned(rng):
 
     def decided():
         values = pd.Series(rng.normal(size=6))
-        return any([*kinds(Above(paired(values[:3]))), *kinds(Above(paired(values).looked(2)))])
+        return any([*kinds(above(paired(values[:3]))), *kinds(above(paired(values).looked(2)))])
 
     assert share(decided, 1000) < 0.0634 + 2 * math.sqrt(0.06 * 0.94 / 1000)
 
@@ -211,7 +211,7 @@ def games(rng, first, second):
     ]
     effects = [(paired_ratio(one), paired_ratio(other)) for one, other in zip(*ratios, strict=True)]
     differences = [paired_ratio(one, other) for one, other in zip(*ratios, strict=True)]
-    return kinds(Opposite(effects, differences))[0]
+    return kinds(opposite(effects, differences))[0]
 
 
 def test_effects_of_opposite_signs(rng):
@@ -229,7 +229,7 @@ def test_intervals_of_probabilities_and_of_a_share(rng):
     def decided():
         drawn = {name: rng.normal(size=(3, 5)) for name in corrections.CORRECTIONS}
         tests = [
-            Between(probability_of_improvement(drawn[one], drawn[other], corrections.CONFIDENCE))
+            between(probability_of_improvement(drawn[one], drawn[other], corrections.CONFIDENCE))
             for one, other in corrections.PAIRS
         ]
         lost = rng.normal(corrections.MOST_LOST, 0.25, 11)
@@ -238,7 +238,7 @@ def test_intervals_of_probabilities_and_of_a_share(rng):
             (lost, corrections.SECOND_CONFIDENCE),
         ):
             ends = student_interval(part, confidence)
-            tests.append(Between(Effect(part.mean(), *ends, n=len(part), limit=corrections.MOST_LOST)))
+            tests.append(between(Effect(part.mean(), *ends, n=len(part), limit=corrections.MOST_LOST)))
         return any(kinds(*tests))
 
     assert share(decided, 100) <= 0.09  # 5 % and two standard errors
@@ -263,8 +263,8 @@ def shift_of(rng, factor):
 def test_the_shift_between_two_curves_of_tolerance(rng):
     assert shift_of(rng, 4.0).effect == pytest.approx(2.0, abs=0.3)
     assert shift_of(rng, 1.0).effect == pytest.approx(0.0, abs=0.3)
-    assert share(lambda: any(kinds(Above(shift_of(rng, 2.0)))), 20) < 0.2
-    assert share(lambda: kinds(Above(shift_of(rng, 4.0)))[0] == HOLDS, 10) > 0.8
+    assert share(lambda: any(kinds(above(shift_of(rng, 2.0)))), 20) < 0.2
+    assert share(lambda: kinds(above(shift_of(rng, 4.0)))[0] == HOLDS, 10) > 0.8
 
 
 def test_seeds_that_play_like_the_random_policy_have_seldom_left_it(rng):

@@ -23,7 +23,7 @@ from ga3c_tf.reproduce.figures.tables import Cell, Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
 from ga3c_tf.reproduce.measures.text import number
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Between, Claim, Guard
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Claim, Guard, between
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.trained.intervals import student_interval
 
@@ -174,7 +174,7 @@ class CorrectionsFigure(Figure):
         level = f"{100 * confidence:g}"
         return [
             *(self._improvement(planned, first, second) for first, second in PAIRS),
-            self.claim("off-policy", Between(lost(table, confidence)), [table.missing], level=level),
+            self.claim("off-policy", between(lost(table, confidence)), [table.missing], level=level),
         ]
 
     def _improvement(self, table: Measurements, first: str, second: str) -> Claim:
@@ -183,7 +183,7 @@ class CorrectionsFigure(Figure):
             [table.select(correction=name, lag=lag).numbers(SCORE) for lag in JUDGED]
             for name in (first, second)
         ]
-        test = Between(probability_of_improvement(scores[0], scores[1], CONFIDENCE))
+        test = between(probability_of_improvement(scores[0], scores[1], CONFIDENCE))
         missing = Guard(RUNS_MISSING, not all(map(len, scores[0] + scores[1])))
         guards = [missing, table.missing]
         return self.claim(f"{first}-{second}", test, guards, first=first, second=second)

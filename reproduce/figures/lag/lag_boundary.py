@@ -11,9 +11,8 @@ with both.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired
 from ga3c_tf.reproduce.measures.text import mean_ci
-from ga3c_tf.reproduce.measures.verdicts import Above, Guard, Verdict
+from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, above, all_of, between
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.trained.intervals import mean_interval
 
@@ -141,31 +140,6 @@ def contrast(gain: np.ndarray, compared: int) -> Effect:
     return paired(pseudo, limit=HALFWAY)
 
 
-class Stopped(NamedTuple):
-    """Whether all rows of the table gain less than a share of the gain without lag: none, if any is above."""
-
-    # points gained at the lag minus that share of those without lag, with simultaneous intervals
-    rows: Sequence[Effect]
-
-    @property
-    def p_values(self) -> list[float]:
-        return [math.nan]  # judged by intervals, it keeps its place in the family
-
-    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
-        if not self.rows:
-            return Verdict(verdicts.INCONCLUSIVE, verdicts.TOO_SHORT, Effect(note="no setting learned"))
-        most = max(self.rows, key=lambda row: row.effect)
-        if min(row.n for row in self.rows) < LEAST_SEEDS:
-            return Verdict(verdicts.INCONCLUSIVE, verdicts.FEW_SEEDS, most)
-        if any(row.low > 0 for row in self.rows):
-            return Verdict(verdicts.FAILS, "", most)
-        if not all(row.high < 0 for row in self.rows):
-            return Verdict(verdicts.INCONCLUSIVE, verdicts.NO_DIFFERENCE, most)
-        if len(self.rows) < LEAST_ROWS:
-            return Verdict(verdicts.INCONCLUSIVE, verdicts.TOO_SHORT, most)
-        return Verdict(verdicts.HOLDS, "", most)
-
-
 def at_delay(gain: np.ndarray) -> list[Effect]:
     """Return what is gained at `DELAY` beyond `KEPT` of the gain without lag, for each setting that learned.
 
@@ -251,7 +225,6 @@ class LagBoundaryFigure(Figure):
     def claims(self, table):
         gain = gains(table)
         looks = 2 if table.game in MORE_SEEDS and len(table.names("seed")) > SEEDS else 1
-        first = table.select(seed=tuple(range(1, SEEDS + 1))) if looks > 1 else table
         shifts = {
             "states": contrast(gain[:1], 1),
             "updates": contrast(gain[1:], 1),
@@ -260,9 +233,22 @@ class LagBoundaryFigure(Figure):
         claims = []
         for key, shift in shifts.items():
             too_short = Guard(verdicts.TOO_SHORT, bool(shift.note))
-            test = Above(shift.looked(looks), below=key == "updates")
+            test = above(shift.looked(looks), below=key == "updates")
             claims.append(self.claim(key, test, [table.missing, too_short]))
-        return [*claims, self.claim("ten-batches", Stopped(at_delay(gains(first))), [first.missing])]
+        return [*claims, self._ten_batches(table.select(seed=tuple(table.names("seed")[:SEEDS])))]
+
+    def _ten_batches(self, table: Measurements) -> Claim:
+        """Return the claim that all rows of the table gain less than a share of the gain without lag."""
+        rows = at_delay(gains(table))
+        # Judged by intervals, it keeps its place in the family.
+        test = Test([math.nan], all_of([between(row, below=True) for row in rows], below=True).judged)
+        guards = [
+            table.missing,
+            Guard(verdicts.TOO_SHORT, not rows),
+            Guard(verdicts.FEW_SEEDS, min((row.n for row in rows), default=0) < LEAST_SEEDS),
+            Guard(verdicts.TOO_SHORT, len(rows) < LEAST_ROWS, (verdicts.HOLDS,)),
+        ]
+        return self.claim("ten-batches", test, guards)
 
     def plot(self, table, stem):
         share = shares(gains(table))

@@ -24,7 +24,7 @@ from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.curves import collapsed, mean_score, share_lost
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired, paired_ratio, welch
 from ga3c_tf.reproduce.measures.records import NOT_RUN
-from ga3c_tf.reproduce.measures.verdicts import Above, Claim, Guard, Settled
+from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, above, settled
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
 
@@ -130,15 +130,15 @@ def _learned_nothing(row: Row) -> bool:
     return row.run.diverged or (row.run.finished and row.run.agent_steps >= EQUAL_STEPS)
 
 
-def _compared(groups: list[pd.Series], metric: str, looks: int) -> Above:
+def _compared(groups: list[pd.Series], metric: str, looks: int) -> Test:
     """Compare two groups by Welch's test, and scores over equal steps by their ratio too."""
     estimate = welch(*groups).looked(looks)
     if metric != SCORE_AT_STEPS:
-        return Above(estimate)
+        return above(estimate)
     ratio = Effect(ratio=True)
     if min(map(len, groups)) and min(group.min() for group in groups) > 0:
         ratio = welch(np.log(groups[0]), np.log(groups[1]), ratio=True, what="ratio of the scores")
-    return Above(estimate, like=ratio.looked(looks))
+    return above(estimate, like=ratio.looked(looks))
 
 
 def _scores(run: RecordedRun) -> list[Measure]:
@@ -236,7 +236,7 @@ class PolicyLagFigure(Figure):
         guards = [table.missing]
         if metric in OF_TIME:
             pairs = table.pairs(metric, groups[0], groups[1], least=least)
-            test = Above((paired_ratio if metric == PPS else paired)(pairs.first, pairs.second))
+            test = above((paired_ratio if metric == PPS else paired)(pairs.first, pairs.second))
             guards += [table.select(added="").several_machines, speed_changed(pairs)]
         else:
             parts = [table.select(**where) for where in groups]
@@ -262,7 +262,7 @@ class PolicyLagFigure(Figure):
             Guard(verdicts.TOO_SHORT, failed_to_learn(reference) > 0),
         ]
         kind = verdicts.HOLDS if (lost > 0) == harms else verdicts.FAILS
-        test = Settled(kind, Effect(note=f"{lost} of {len(harmed.ended)}"), counts=False)
+        test = settled(kind, Effect(note=f"{lost} of {len(harmed.ended)}"), counts=False)
         effect, some = ("can fail to learn", "some") if harms else ("is hardly affected, even", "no")
         return self.claim("large-rate", test, guards, GAME=table.game.upper(), effect=effect, some=some)
 

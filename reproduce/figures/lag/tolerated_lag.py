@@ -25,7 +25,7 @@ from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, paired
 from ga3c_tf.reproduce.measures.text import mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Above, Guard
+from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 from ga3c_tf.trained.intervals import student_interval
@@ -219,7 +219,7 @@ class ToleratedLagFigure(Figure):
         return [
             self.claim(
                 f"{first}-{second}",
-                Above(paired(kept(shares(table, first)), kept(shares(table, second)))),
+                above(paired(kept(shares(table, first)), kept(shares(table, second)))),
                 guards,
                 first=first,
                 second=second,

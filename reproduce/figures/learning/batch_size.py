@@ -14,7 +14,7 @@ from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import END, SCORE, final_score, score_of_run
 from ga3c_tf.reproduce.figures.tables import MINUTES, UNFINISHED, Table, means_of
 from ga3c_tf.reproduce.measures.estimates import paired_ratio
-from ga3c_tf.reproduce.measures.verdicts import FAILS, TOO_SHORT, Above, Claim, Guard, Settled
+from ga3c_tf.reproduce.measures.verdicts import FAILS, TOO_SHORT, Claim, Guard, above, settled
 from ga3c_tf.reproduce.runs.specs import run_spec
 
 T_MAX = 5
@@ -68,7 +68,7 @@ class BatchSizeFigure(Figure):
         for size in larger:
             ratio = paired_ratio(positive[size], positive[smallest], AS_MUCH)
             failed = len(positive[size]) < len(table.select(batch=size).runs)
-            test = Settled(FAILS, ratio) if failed else Above(ratio)
+            test = settled(FAILS, ratio) if failed else above(ratio)
             key = f"{prefix}batch-{size}"
             claims.append(self.claim(key, test, guards, size=size, smallest=smallest, **words))
         return claims

@@ -23,7 +23,7 @@ from ga3c_tf.reproduce.measures.curves import score_at_start
 from ga3c_tf.reproduce.measures.estimates import pooled
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import number
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Above, Claim, Guard
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Claim, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
@@ -147,7 +147,7 @@ class EnvironmentsFigure(Figure):
         nothing = not any(scored(part.select(system=other), EVALUATED, FINAL) for part in both.values())
         guards = [Guard(RUNS_MISSING, nothing), Guard(TOO_SHORT, not compared), Guard(RUNS_MISSING, missing)]
         key = f"as-much-as-{other.lower()}"
-        return self.claim(key, Above(estimate), guards, other=other, score=score)
+        return self.claim(key, above(estimate), guards, other=other, score=score)
 
     def plot(self, table, stem):
         draw_curves(table.select(added=False), stem, "system", reach=_least_shown)

@@ -20,7 +20,7 @@ from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of
 from ga3c_tf.reproduce.figures.throughput.pps import AGENTS
 from ga3c_tf.reproduce.measures.estimates import paired
 from ga3c_tf.reproduce.measures.text import game_title, number
-from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Above, Claim, Guard
+from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Claim, Guard, above
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, network_of, run_spec
 
 QUICK: dict[str, Any] = {
@@ -86,7 +86,7 @@ class LearningCurvesFigure(Figure):
         learned = has_learned(part, [part.select(**where).numbers(FINAL) for where in groups], FINAL)
         missing, machines, speed = part.timed(pairs)
         guards = [missing, machines, Guard(TOO_SHORT, not learned), speed, *part.unfair_to_a3c]
-        test = Above(paired(pairs.first, pairs.second))
+        test = above(paired(pairs.first, pairs.second))
         return self.claim(game, test, guards, game=game, name=game_title(game))
 
     def plot(self, table, stem):

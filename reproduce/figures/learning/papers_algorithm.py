@@ -20,7 +20,7 @@ from ga3c_tf.reproduce.figures.plans import learning_spec
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Cell, Table
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, signed_rank
 from ga3c_tf.reproduce.measures.text import mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, Above, Guard
+from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, Guard, above
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, network_of
 from ga3c_tf.reproduce.runs.tuned import EVALUATION_EPISODES
 
@@ -108,7 +108,7 @@ class PapersAlgorithmFigure(Figure):
         fewest = min(len(part.runs) for _, part in table.parts("game", "label"))
         missing = len(measured) < len(differences) or table.missing.applies
         guards = [Guard(RUNS_MISSING, missing), Guard(FEW_SEEDS, fewest < LEAST_SEEDS)]
-        return [self.claim("smaller-epsilon", Above(estimate), guards)]
+        return [self.claim("smaller-epsilon", above(estimate), guards)]
 
 
 FIGURE = PapersAlgorithmFigure()

@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.figures.metrics import EVALUATED, evaluations
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of, reached
 from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
 from ga3c_tf.reproduce.measures.estimates import paired
-from ga3c_tf.reproduce.measures.verdicts import Above
+from ga3c_tf.reproduce.measures.verdicts import above
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
@@ -81,7 +81,7 @@ class SampleEfficiencyFigure(Figure):
         for key, (protocol, metric, limit, looks) in LIMITS.items():
             part = table.select(label=protocol)
             estimate = paired(part.series(metric), limit).looked(looks)
-            claims.append(self.claim(key, Above(estimate), [part.missing]))
+            claims.append(self.claim(key, above(estimate), [part.missing]))
         return claims
 
 

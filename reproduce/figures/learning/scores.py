@@ -23,8 +23,8 @@ from ga3c_tf.reproduce.measures.verdicts import (
     INCONCLUSIVE,
     LEVEL,
     RUNS_MISSING,
-    Between,
     Verdict,
+    between,
 )
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, network_of
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
@@ -93,7 +93,7 @@ def verdict(part: Measurements) -> Verdict:
     if n < LEAST_SEEDS:
         return Verdict(REACHED if mean >= limit else SHORT, "", Effect(mean, n=n, limit=limit, looks=looks))
     ends = mean_interval(scores, 1 - LEVEL / looks)
-    judged = Between(Effect(mean, *ends, n=n, limit=limit, looks=looks)).judged((), math.nan)
+    judged = between(Effect(mean, *ends, n=n, limit=limit, looks=looks)).judged((), math.nan)
     if looks > 1 and n < len(part.runs):
         return Verdict(INCONCLUSIVE, RUNS_MISSING, judged.estimate)
     return Verdict(KINDS.get(judged.kind, judged.kind), judged.reason, judged.estimate)

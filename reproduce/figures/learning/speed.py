@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of
 from ga3c_tf.reproduce.figures.throughput import adjustment
 from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.estimates import Effect, paired, paired_ratio
-from ga3c_tf.reproduce.measures.verdicts import FEW_PERIODS, RUNS_MISSING, Above, Guard
+from ga3c_tf.reproduce.measures.verdicts import FEW_PERIODS, RUNS_MISSING, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 
@@ -90,8 +90,8 @@ class SpeedFigure(Figure):
         few = any(len(run.adjustment["time_s"]) < LEAST_PERIODS for run in searching)
         too_few = [every, Guard(FEW_PERIODS, few), speed_changed(ratios)]
         return [
-            self.claim("more-frames", Above(scores), guards),
-            self.claim("nearly-best", Above(ratio), too_few),
+            self.claim("more-frames", above(scores), guards),
+            self.claim("nearly-best", above(ratio), too_few),
         ]
 
     def plot(self, table, stem):

@@ -17,7 +17,7 @@ from ga3c_tf.reproduce.figures.throughput.pps import AGENTS
 from ga3c_tf.reproduce.measures.curves import first_reaching
 from ga3c_tf.reproduce.measures.estimates import paired_ratio
 from ga3c_tf.reproduce.measures.text import game_title, number
-from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, TOO_SHORT, Above, Claim, Guard
+from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, TOO_SHORT, Claim, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.runs.curve import Columns
 
@@ -45,18 +45,46 @@ BOUNDS = {
 """What runs of a system that do not reach the score say about the ratio, and which verdicts they rule out."""
 
 
+def timed_curve(run: RecordedRun) -> Columns:
+    """Return a run's curve against the time from the end of the first episode of each session."""
+    ends = run.curve["time_s"]
+    waited = np.zeros(len(ends))
+    starts = sorted({float(session.get("time_s", 0.0)) for session in run.sessions})
+    for start, after in zip(starts, [*starts[1:], math.inf], strict=True):
+        first = min([*ends[ends > start][:1], after])  # a session may end before any of its episodes
+        waited[ends > start] += first - start
+    return {**run.curve, "time_s": ends - waited}
+
+
 def _measures(run: RecordedRun) -> list[Measure]:
     window = run.spec.config.rolling_episodes
     goal = GOALS[run.spec.game].score
     protocol = f"until the mean of {window} episodes of training is {goal:g}"
-    time_s, steps = (first_reaching(run.curve, goal, name, window) for name in ("time_s", "agent_steps"))
-    seconds = time_s if math.isnan(time_s) else time_s - _starting_s(run, time_s)
+    seconds, steps = (
+        first_reaching(timed_curve(run), goal, name, window) for name in ("time_s", "agent_steps")
+    )
     speed = 0.0 if math.isnan(seconds) else 60 / seconds
     return [
         Measure(TIME, seconds, "s", f"{protocol}, from the end of the first episode", NOT_REACHED),
         Measure(STEPS, steps, "steps", protocol, NOT_REACHED),
         Measure(SPEED, speed, "1/min", f"60 / the {TIME}; 0 if it is {NOT_REACHED}"),
     ]
+
+
+def _times(part: Measurements) -> pd.Series:
+    """Return the seconds to the score by seed, or the length of the run if it does not reach the score.
+
+    A run that diverged, or that has fewer than two episodes, counts with its planned time.
+    """
+    ended = [row for row in part.rows if row.run.ended]
+    times = {row.facts["seed"]: row.values.get(TIME) or _length_s(row.run) for row in ended}
+    return pd.Series(times, dtype=float)
+
+
+def _length_s(run: RecordedRun) -> float:
+    if run.diverged or len(run.curve["time_s"]) < 2:
+        return 60.0 * (run.spec.config.minutes or 60 * run.hours)
+    return float(timed_curve(run)["time_s"][-1])
 
 
 class WallClockFigure(Figure):
@@ -100,7 +128,8 @@ class WallClockFigure(Figure):
 
     def _claim(self, game: str, part: Measurements) -> Claim:
         pairs = part.pairs(_times, {"system": "A3C"}, {"system": "GA3C"})
-        missed = [system for system in BOUNDS if _missed(part.select(system=system))]
+        of_system = dict(part.parts("system"))
+        missed = [name for name in BOUNDS if len(of_system[name].numbers(TIME)) < len(of_system[name].ended)]
         seconds = [
             f"{name} {number(float(np.exp(np.log(times).mean())))} s"
             for name, times in (("A3C", pairs.first), ("GA3C", pairs.second))
@@ -108,7 +137,7 @@ class WallClockFigure(Figure):
         note = "; ".join([", ".join(seconds), *(BOUNDS[system][0] for system in missed)])
         missing, *timed = part.timed(pairs)
         bounds = [Guard(TOO_SHORT, True, BOUNDS[system][1]) for system in missed]
-        test = Above(paired_ratio(pairs.first, pairs.second, note=note))
+        test = above(paired_ratio(pairs.first, pairs.second, note=note))
         guards = [missing, *bounds, *timed, *part.unfair_to_a3c]
         score = number(GOALS[game].score)
         return self.claim(game, test, guards, game=game, name=game_title(game), score=score)
@@ -116,47 +145,7 @@ class WallClockFigure(Figure):
     def plot(self, table, stem):
         goals = {game.replace("_", " "): goal.score for game, goal in GOALS.items()}
         label = "minutes from the end\nof the first episode"
-        draw_curves(table, stem, "system", curve=_timed_curve, goals=goals, time_label=label)
-
-
-def _times(part: Measurements) -> pd.Series:
-    """Return the seconds to the score by seed, or the length of the run if it does not reach the score."""
-    ended = [row for row in part.rows if row.run.ended]
-    times = {row.facts["seed"]: row.values.get(TIME) or _length(row.run) for row in ended}
-    return pd.Series(times, dtype=float)
-
-
-def _missed(part: Measurements) -> bool:
-    """Return whether a run has ended without reaching the score."""
-    return len(part.numbers(TIME)) < len(part.ended)
-
-
-def _length(run: RecordedRun) -> float:
-    """Return the length of a run that has not reached the score, in seconds.
-
-    Each session counts from the end of its first episode, and the run counts up to the end of its last
-    episode. A run that diverged, or that has fewer than two episodes, counts with its planned time.
-    """
-    ends = run.curve["time_s"]
-    if run.diverged or len(ends) < 2:
-        return 60.0 * (run.spec.config.minutes or 60 * run.hours)
-    return float(ends[-1]) - _starting_s(run, float(ends[-1]))
-
-
-def _starting_s(run: RecordedRun, until: float) -> float:
-    """Return the seconds before `until` in which a session was running but none of its episodes had ended."""
-    ends = run.curve["time_s"]
-    starts = sorted({float(session.get("time_s", 0.0)) for session in run.sessions})
-    before = [start for start in starts if start < until]
-    firsts = [float(ends[np.searchsorted(ends, start, side="right")]) for start in before]
-    nexts = [*before[1:], math.inf]  # a session may end before any of its episodes
-    return sum(min(first, after) - start for start, first, after in zip(before, firsts, nexts, strict=True))
-
-
-def _timed_curve(run: RecordedRun) -> Columns:
-    """Return a run's curve against the time of the claims, which leaves out the start of each session."""
-    curve = run.curve
-    return {**curve, "time_s": np.array([time_s - _starting_s(run, time_s) for time_s in curve["time_s"]])}
+        draw_curves(table, stem, "system", curve=timed_curve, goals=goals, time_label=label)
 
 
 FIGURE = WallClockFigure()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations, product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     RUNS_MISSING,
     WIDE_MARGIN,
     Guard,
+    Test,
     Verdict,
 )
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -61,40 +62,37 @@ def dynamic(budget: str, game: str, seed: int, minutes: float) -> RunSpec:
     return speed_spec(game, seed, **{**workers(1, 1, 1), **search, **length})
 
 
-class Opposite(NamedTuple):
-    """Whether two effects of any comparison have opposite signs, or all of them are alike.
+def opposite(effects: Sequence[tuple[Effect, Effect]], differences: Sequence[Effect]) -> Test:
+    """Test whether two effects of any comparison have opposite signs, or all of them are alike.
 
     The p value of opposite signs is the larger of the two effects', so the test is conservative.
+
+    Args:
+        effects: two effects for each comparison.
+        differences: the difference of the two.
     """
+    signs = [one.effect * other.effect for one, other in effects]
+    p_values = [
+        max(one.p, other.p) if sign < 0 else 1.0 for (one, other), sign in zip(effects, signs, strict=True)
+    ]
+    equal = [equality(difference, math.log(1 + WIDE_MARGIN)) for difference in differences]
 
-    effects: Sequence[tuple[Effect, Effect]]  # two effects for each comparison
-    differences: Sequence[Effect]  # the difference of the two
-
-    @property
-    def p_values(self) -> list[float]:
-        signs = [one.effect * other.effect for one, other in self.effects]
-        pairs = zip(self.effects, signs, strict=True)
-        opposite = [max(one.p, other.p) if sign < 0 else 1.0 for (one, other), sign in pairs]
-        return [*opposite, max(self._equal, default=math.nan)]
-
-    @property
-    def _equal(self) -> list[float]:
-        return [equality(difference, math.log(1 + WIDE_MARGIN)) for difference in self.differences]
-
-    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
-        *opposite, p = corrected
-        if not opposite:
+    def decided(corrected: Sequence[float], level: float) -> Verdict:
+        *of_signs, p = corrected
+        if not of_signs:
             return Verdict(INCONCLUSIVE, RUNS_MISSING)
-        if any(math.isnan(difference.freedom) for difference in self.differences):
-            return Verdict(INCONCLUSIVE, FEW_SEEDS, self.differences[0])
-        clearest = int(np.argmin(opposite))
-        if opposite[clearest] < LEVEL:
-            one, other = self.effects[clearest]
-            return Verdict(HOLDS, "", one, opposite[clearest], second=(other, opposite[clearest]))
-        least = self.differences[int(np.argmax(self._equal))]
+        if any(math.isnan(difference.freedom) for difference in differences):
+            return Verdict(INCONCLUSIVE, FEW_SEEDS, differences[0])
+        clearest = int(np.argmin(of_signs))
+        if of_signs[clearest] < LEVEL:
+            one, other = effects[clearest]
+            return Verdict(HOLDS, "", one, of_signs[clearest], second=(other, of_signs[clearest]))
+        least = differences[int(np.argmax(equal))]
         if p < LEVEL:
             return Verdict(ALIKE, "", least, p, margin=WIDE_MARGIN)
         return Verdict(INCONCLUSIVE, NO_DIFFERENCE, least, p)
+
+    return Test([*p_values, max(equal, default=math.nan)], decided)
 
 
 def _searched(rows) -> list[float]:
@@ -189,7 +187,7 @@ class AdjustmentFigure(Figure):
         fewest = min(len(part.names("seed")) for _, part in fixed.parts("game"))
         missing, *timed = fixed.timed(*pairs.values())
         few = [Guard(RUNS_MISSING, not effects), Guard(FEW_SEEDS, fewest < LEAST_SEEDS)]
-        test = Opposite(effects, differences)
+        test = opposite(effects, differences)
         return [self.claim("games-differ", test, [missing, *few, *timed], where=with_or_without_gpu(fixed))]
 
     def plot(self, table, stem):

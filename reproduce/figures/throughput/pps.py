@@ -14,7 +14,7 @@ from ga3c_tf.reproduce.figures.plans import speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, mean_of
 from ga3c_tf.reproduce.measures.estimates import growth, paired_ratio
 from ga3c_tf.reproduce.measures.text import mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Above, AllAbove, Guard
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Guard, above, all_above
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, is_atari
 
@@ -121,8 +121,8 @@ class PpsFigure(Figure):
         means = map(number, ratios.mean())
         papers = [number(papers_ratio(table, name)) for name in pairs]
         note = f"ratios {', '.join(means)}; the paper's {', '.join(papers)}"
-        rise = Above(growth(ratios, what="from one network to the next", note=note))
-        faster = AllAbove([paired_ratio(*pair[:2], what=name) for name, pair in pairs.items()])
+        rise = above(growth(ratios, what="from one network to the next", note=note))
+        faster = all_above([paired_ratio(*pair[:2], what=name) for name, pair in pairs.items()])
         gpu_guards = [Guard(NEEDS_GPU, not on_gpu), *guards]
         where = with_or_without_gpu(table)
         return [

@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.figures.throughput.tps import SETTING, TpsFigure
 from ga3c_tf.reproduce.measures.estimates import Effect, paired_ratio
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Above, Between, Guard
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Guard, above, between
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.trained.intervals import student_interval
 
@@ -79,13 +79,13 @@ class QueuesFigure(TpsFigure):
         share = Effect(float(shares.mean()), *ends, n=len(shares), limit=FAR_BELOW, of="setting")
         what = "batch of the fastest third relative to the others"
         ratio = paired_ratio(fast_to_slow(table), of="group", what=what)
-        short = Between(share, below=True, counts=True)
+        short = between(share, below=True, counts=True)
         needs_gpu = Guard(NEEDS_GPU, not all(run.on_gpu for run in table.finished))
         missing = Guard(RUNS_MISSING, len(table.numbers("tps")) < len(table.runs))
         is_compared = table.results.budget != "gpu"  # there are too few settings to compare their batches
         return [
             self.claim("short-queue", short, [needs_gpu, missing], table.results.judges_gpu),
-            self.claim("large-batch", Above(ratio), [missing, table.several_machines], is_compared),
+            self.claim("large-batch", above(ratio), [missing, table.several_machines], is_compared),
         ]
 
     def plot(self, table, stem):

@@ -16,7 +16,15 @@ from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import Table
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired_ratio, pooled
-from ga3c_tf.reproduce.measures.verdicts import MARGIN, NOT_TRIED, SPEED_CHANGED, Above, AllAbove, Guard, Test
+from ga3c_tf.reproduce.measures.verdicts import (
+    MARGIN,
+    NOT_TRIED,
+    SPEED_CHANGED,
+    Guard,
+    Test,
+    above,
+    all_above,
+)
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import workers_of
 
@@ -115,9 +123,9 @@ class TpsFigure(Figure):
         changed = Guard(SPEED_CHANGED, bool(compared) and not measured_alike(compared))
         where = "" if all(run.on_gpu for run in table.finished) else "without a GPU, "
         tests: dict[str, tuple[Test, list[Guard]]] = {
-            "most-agents": (AllAbove(agents, MARGIN), [agents_guard]),
-            "few-predictors": (AllAbove(predictors), [Guard(NOT_TRIED, not more), guard]),
-            "close-together": (Above(gap), [table.several_machines, changed]),
+            "most-agents": (all_above(agents, MARGIN), [agents_guard]),
+            "few-predictors": (all_above(predictors), [Guard(NOT_TRIED, not more), guard]),
+            "close-together": (above(gap), [table.several_machines, changed]),
         }
         return [
             self.claim(key, test, [table.missing, *guards], where=where)

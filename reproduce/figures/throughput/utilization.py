@@ -12,7 +12,7 @@ from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.tables import Table, means_of
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.estimates import growth
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Above, Guard
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
 
 CPU = "CPU utilization"
@@ -64,7 +64,7 @@ class UtilizationFigure(Figure):
         guards = [Guard(NEEDS_GPU, gpu.empty), table.missing, table.several_machines]
         growths = {"gpu-rises": growth(gpu.clip(LEAST_SHARE)), "cpu-falls": growth(1 / cpu.clip(LEAST_SHARE))}
         shown = table.results.judges_gpu
-        return [self.claim(key, Above(estimate), guards, shown) for key, estimate in growths.items()]
+        return [self.claim(key, above(estimate), guards, shown) for key, estimate in growths.items()]
 
     def plot(self, table, stem):
         shares = {metric: table.lists(metric, "network") for metric in (CPU, GPU)}
