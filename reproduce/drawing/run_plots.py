@@ -43,24 +43,20 @@ SHARES: Lines = {
     "floored": (":", "floored logarithms"),
     "masked": ("-.", "masked steps"),
 }
+PANELS: tuple[tuple[str, Lines], ...] = (
+    ("PPS (predictions/s)", {"pps": ("-", "")}),
+    ("TPS (updates/s)", {"tps": ("-", "")}),
+    ("policy lag (updates)", LAG),
+    ("mean batch (states)", BATCHES),
+    ("policy lag as divergence", DISTANCES),
+    ("share", SHARES),
+)
+"""Name of the vertical axis and lines of each panel against time, after the two of the score."""
 WORKERS: Lines = {
     "agents": ("-", "agents"),
     "predictors": ("--", "predictors"),
     "trainers": (":", "trainers"),
 }
-LABELS = (
-    "score",
-    "score",
-    "PPS (predictions/s)",
-    "TPS (updates/s)",
-    "policy lag (updates)",
-    "mean batch (states)",
-    "policy lag as divergence",
-    "share",
-    "agents, predictors, trainers",
-    "trained samples/s of a period",
-)
-"""Names of the vertical axes, panel by panel."""
 
 
 def plot_runs(runs: list[Path], file: Path) -> None:
@@ -118,10 +114,16 @@ def _save(figure: plt.Figure, file: Path) -> None:
 
 
 def _label(axes, queue) -> None:
-    """Name the axes and add the legends of all panels but the first."""
-    for axis, label in zip(axes.flat, LABELS, strict=False):
-        axis.set_ylabel(label)
-        axis.set_xlabel("time (minutes)")
+    """Name the axes and add the legends of all panels but those of score and rates."""
+    names = (
+        "score",
+        "score",
+        *(name for name, _ in PANELS),
+        ", ".join(WORKERS),
+        "trained samples/s of a period",
+    )
+    for axis, name in zip(axes.flat, names, strict=False):
+        axis.set(xlabel="time (minutes)", ylabel=name)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0, 1].set_xlabel("agent steps (millions)")
     queue.set_ylabel("training queue (segments)")
@@ -141,29 +143,33 @@ def _draw(axes, queue, run: Path, color: str) -> bool:
 
     Every run labels its lines: the legends have each label once, and a run may lack a line that another has.
     """
-    episodes = read_columns(run / "episodes.csv", EPISODE_COLUMNS)
     metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
     if not len(metrics["time_s"]):
         raise UserError(f"{run} has no rows in metrics.csv yet")
-    curve = read_curve(run)  # a record of a run has no episodes
-    if len(episodes["score"]):
-        rolling = _rolling_mean(episodes["score"], read_config(run).rolling_episodes)
-        curve = {**episodes, "rolling_score": rolling}
-    alpha = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
-    points = {"color": color, "alpha": alpha, "markersize": 2, "rasterized": True}
-    for axis, name, unit in zip(axes[0], ("time_s", "agent_steps"), (60, 1e6), strict=True):
-        axis.plot(episodes[name] / unit, episodes["score"], ".", **points)
-        _line(axis, curve[name] / unit, curve["rolling_score"], color=color)
+    has_curve = _draw_scores(axes[0], run, color)
     minutes = metrics["time_s"] / 60
-    for axis, name in zip(axes[1], ("pps", "tps"), strict=True):
-        _line(axis, minutes, metrics[name], color=color)
-    panels = zip((*axes[2], queue, *axes[3]), (LAG, BATCHES, QUEUE, DISTANCES, SHARES), strict=True)
+    panels = zip((*axes.flat[2:8], queue), (*(lines for _, lines in PANELS), QUEUE), strict=True)
     for axis, lines in panels:
         for name, (style, words) in lines.items():
             if np.isfinite(metrics[name]).any():
                 _line(axis, minutes, metrics[name], color=color, linestyle=style, label=words)
     for workers, rates in axes[4:]:
         _draw_adjustment(workers, rates, metrics, _adjustment(run), color)
+    return has_curve
+
+
+def _draw_scores(axes, run: Path, color: str) -> bool:
+    """Draw the score of each episode and its rolling mean; return whether there is a curve."""
+    episodes = read_columns(run / "episodes.csv", EPISODE_COLUMNS)
+    scores = episodes["score"]
+    curve = read_curve(run)  # a record of a run has no episodes
+    if len(scores):
+        curve = {**episodes, "rolling_score": _rolling_mean(scores, read_config(run).rolling_episodes)}
+    alpha = min(0.3, max(0.02, 1000 / max(1, len(scores))))
+    points = {"color": color, "alpha": alpha, "markersize": 2, "rasterized": True}
+    for axis, name, unit in zip(axes, ("time_s", "agent_steps"), (60, 1e6), strict=True):
+        axis.plot(episodes[name] / unit, scores, ".", **points)
+        _line(axis, curve[name] / unit, curve["rolling_score"], color=color)
     return len(curve["rolling_score"]) > 0
 
 

@@ -1,4 +1,4 @@
-"""Differences between groups of runs: estimates with confidence intervals and p values, by scipy.stats."""
+"""Differences between groups of runs: estimates with confidence intervals and p values, by SciPy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import PermutationMethod, nct, ttest_1samp, wilcoxon
-from scipy.stats import t as t_dist
+from scipy.special import nctdtr, stdtr, stdtrit
 
 from ga3c_tf.trained.intervals import student_interval
 
@@ -48,7 +47,7 @@ class Effect:
     @property
     def error(self) -> float:
         """The standard error, of an effect from a t test."""
-        return (self.high - self.low) / 2 / float(t_dist.ppf(0.975, self.freedom))
+        return (self.high - self.low) / 2 / float(stdtrit(self.freedom, 0.975))
 
     @property
     def shown(self) -> tuple[float, ...]:
@@ -73,7 +72,7 @@ class Effect:
         def enough(times: float) -> bool:
             freedom = (self.freedom + 1) * times - 1
             distance = abs(self.effect - self.limit) / self.error * math.sqrt(times)
-            return nct.sf(t_dist.ppf(1 - level / 2, freedom), freedom, distance) >= POWER
+            return nctdtr(freedom, distance, stdtrit(freedom, 1 - level / 2)) <= 1 - POWER
 
         multiples = np.arange(1.0, MOST + 0.01, 0.01)
         place = bisect.bisect_left(multiples, True, key=enough)
@@ -102,7 +101,13 @@ def paired(first: pd.Series, second: pd.Series | float = 0.0, limit: float = 0.0
     if np.ptp(differences) <= ROUNDING:
         same = abs(differences[0] - limit) <= ROUNDING
         return replace(estimate, p=1.0 if same else 0.5 ** (n - 1))
-    return replace(estimate, p=float(ttest_1samp(differences, limit).pvalue), freedom=n - 1)
+    error = differences.std(ddof=1) / math.sqrt(n)
+    return replace(estimate, p=_t_test(estimate.effect - limit, error, n - 1), freedom=n - 1)
+
+
+def _t_test(difference: float, error: float, freedom: float) -> float:
+    """Return the two-sided p value of Student's t test of a difference with this standard error."""
+    return 2 * float(stdtr(freedom, -abs(difference) / error))
 
 
 def paired_ratio(first: pd.Series, second: Any = 1.0, limit: float = 1.0, **names: Any) -> Effect:
@@ -157,8 +162,8 @@ def pooled(conditions: Sequence[tuple[ArrayLike, ArrayLike]], limit: float = 0.0
         p = _separation(list(map(len, groups)), differences - limit)
         return Effect(effect, effect, effect, p, n, limit, **names)
     freedom = 1 / float(((variances / variances.sum()) ** 2 / [len(group) - 1 for group in groups]).sum())
-    reach = float(t_dist.ppf(0.975, freedom)) * error
-    p = 2 * float(t_dist.sf(abs(effect - limit) / error, freedom))
+    reach = float(stdtrit(freedom, 0.975)) * error
+    p = _t_test(effect - limit, error, freedom)
     return Effect(effect, effect - reach, effect + reach, p, n, limit, freedom, **names)
 
 
@@ -182,7 +187,7 @@ def equality(estimate: Effect, margin: float) -> float:
     if math.isnan(estimate.freedom):
         return math.nan
     distance = (margin - abs(estimate.effect)) / estimate.error
-    return min(estimate.looks * float(t_dist.sf(distance, estimate.freedom)), 1.0)
+    return min(estimate.looks * float(stdtr(estimate.freedom, -distance)), 1.0)
 
 
 def signed_rank(differences: Sequence[float], **names: Any) -> Effect:
@@ -195,6 +200,8 @@ def signed_rank(differences: Sequence[float], **names: Any) -> Effect:
     Returns:
         The median difference, without an interval.
     """
+    from scipy.stats import PermutationMethod, wilcoxon  # takes a second, which other commands spare
+
     median = float(np.median(differences)) if len(differences) else 0.0
     if len(differences) < 2 or not np.any(differences):  # either sign of one difference is as likely
         return Effect(median, p=1.0, n=len(differences), **names)

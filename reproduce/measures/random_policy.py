@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
 from ga3c_tf.reproduce.measures.verdicts import LEVEL
@@ -56,4 +56,4 @@ def has_left_random(seeds: Sequence[float], episodes: int, random: RandomPolicy 
     if random is None or len(seeds) < LEAST_SEEDS:
         return True
     error = random.deviation * math.sqrt(1 / episodes + 1 / random.episodes)
-    return min(seeds) > random.mean + float(norm.ppf(1 - LEVEL)) * error
+    return min(seeds) > random.mean + float(ndtri(1 - LEVEL)) * error
