@@ -15,17 +15,10 @@ from ga3c_tf.reproduce.figures.normalized import PAPERS, normalized, papers_scor
 from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import learning_spec
 from ga3c_tf.reproduce.figures.tables import Cell, Table
+from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
 from ga3c_tf.reproduce.measures.text import mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import (
-    FAILS,
-    HOLDS,
-    INCONCLUSIVE,
-    LEVEL,
-    RUNS_MISSING,
-    Verdict,
-    between,
-)
+from ga3c_tf.reproduce.measures.verdicts import Verdict, between
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, network_of
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 from ga3c_tf.trained.intervals import mean_interval
@@ -59,7 +52,7 @@ SWAPPED = ("name_this_game", "ms_pacman")
 REPRODUCED = "reproduced"
 REACHED = "reached"
 SHORT = "short"
-KINDS = {HOLDS: REPRODUCED, FAILS: SHORT}
+KINDS = {verdicts.HOLDS: REPRODUCED, verdicts.FAILS: SHORT}
 
 
 def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_RATES["normal"]) -> RunSpec:
@@ -92,10 +85,10 @@ def verdict(part: Measurements) -> Verdict:
     limit = paper if random is None else paper - SCORE_MARGIN * max(0.0, paper - random)
     if n < LEAST_SEEDS:
         return Verdict(REACHED if mean >= limit else SHORT, "", Effect(mean, n=n, limit=limit, looks=looks))
-    ends = mean_interval(scores, 1 - LEVEL / looks)
+    ends = mean_interval(scores, 1 - verdicts.LEVEL / looks)
     judged = between(Effect(mean, *ends, n=n, limit=limit, looks=looks)).judged((), math.nan)
     if looks > 1 and n < len(part.runs):
-        return Verdict(INCONCLUSIVE, RUNS_MISSING, judged.estimate)
+        return Verdict(verdicts.INCONCLUSIVE, verdicts.RUNS_MISSING, judged.estimate)
     return Verdict(KINDS.get(judged.kind, judged.kind), judged.reason, judged.estimate)
 
 
@@ -218,7 +211,7 @@ class ScoresFigure(Figure):
         lists += [f"{', '.join(alone)}, one seed each"] if alone else []
         text = f"{len(reached)} of {len(judged)} games reach a normalized score of 95 %"
         text += f" ({'; '.join(lists)})" if lists else ""
-        undecided = [game for game, finding in judged.items() if finding.kind == INCONCLUSIVE]
+        undecided = [game for game, finding in judged.items() if finding.kind == verdicts.INCONCLUSIVE]
         text += f", {len(undecided)} undecided ({', '.join(undecided)})" if undecided else ""
         shares = sorted(value for part in scored_games(table).values() if (value := share(part)) is not None)
         ends = dict.fromkeys(f"{100 * value:.0f}" for value in (*shares[:1], *shares[-1:]))

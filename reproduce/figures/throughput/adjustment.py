@@ -19,20 +19,9 @@ from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, mean_of, means_of
 from ga3c_tf.reproduce.figures.throughput.pps import with_or_without_gpu
+from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, equality, paired_ratio
-from ga3c_tf.reproduce.measures.verdicts import (
-    ALIKE,
-    FEW_SEEDS,
-    HOLDS,
-    INCONCLUSIVE,
-    LEVEL,
-    NO_DIFFERENCE,
-    RUNS_MISSING,
-    WIDE_MARGIN,
-    Guard,
-    Test,
-    Verdict,
-)
+from ga3c_tf.reproduce.measures.verdicts import Guard, Test, Verdict
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, workers_of
 
@@ -75,22 +64,22 @@ def opposite(effects: Sequence[tuple[Effect, Effect]], differences: Sequence[Eff
     p_values = [
         max(one.p, other.p) if sign < 0 else 1.0 for (one, other), sign in zip(effects, signs, strict=True)
     ]
-    equal = [equality(difference, math.log(1 + WIDE_MARGIN)) for difference in differences]
+    equal = [equality(difference, math.log(1 + verdicts.WIDE_MARGIN)) for difference in differences]
 
     def decided(corrected: Sequence[float], level: float) -> Verdict:
         *of_signs, p = corrected
         if not of_signs:
-            return Verdict(INCONCLUSIVE, RUNS_MISSING)
+            return Verdict(verdicts.INCONCLUSIVE, verdicts.RUNS_MISSING)
         if any(math.isnan(difference.freedom) for difference in differences):
-            return Verdict(INCONCLUSIVE, FEW_SEEDS, differences[0])
+            return Verdict(verdicts.INCONCLUSIVE, verdicts.FEW_SEEDS, differences[0])
         clearest = int(np.argmin(of_signs))
-        if of_signs[clearest] < LEVEL:
+        if of_signs[clearest] < verdicts.LEVEL:
             one, other = effects[clearest]
-            return Verdict(HOLDS, "", one, of_signs[clearest], second=(other, of_signs[clearest]))
+            return Verdict(verdicts.HOLDS, "", one, of_signs[clearest], second=(other, of_signs[clearest]))
         least = differences[int(np.argmax(equal))]
-        if p < LEVEL:
-            return Verdict(ALIKE, "", least, p, margin=WIDE_MARGIN)
-        return Verdict(INCONCLUSIVE, NO_DIFFERENCE, least, p)
+        if p < verdicts.LEVEL:
+            return Verdict(verdicts.ALIKE, "", least, p, margin=verdicts.WIDE_MARGIN)
+        return Verdict(verdicts.INCONCLUSIVE, verdicts.NO_DIFFERENCE, least, p)
 
     return Test([*p_values, max(equal, default=math.nan)], decided)
 
@@ -186,7 +175,7 @@ class AdjustmentFigure(Figure):
             differences.append(paired_ratio(*ratios, of="pair", what=both))
         fewest = min(len(part.names("seed")) for _, part in fixed.parts("game"))
         missing, *timed = fixed.timed(*pairs.values())
-        few = [Guard(RUNS_MISSING, not effects), Guard(FEW_SEEDS, fewest < LEAST_SEEDS)]
+        few = [Guard(verdicts.RUNS_MISSING, not effects), Guard(verdicts.FEW_SEEDS, fewest < LEAST_SEEDS)]
         test = opposite(effects, differences)
         return [self.claim("games-differ", test, [missing, *few, *timed], where=with_or_without_gpu(fixed))]
 
