@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -34,6 +35,7 @@ LOOKS = {
 }
 """The look of each training system, in the order in which marks stand side by side."""
 NO_SYSTEM = "#7F7F7F"  # color of scores without training: the random policy and humans
+RANDOM_LINE: Mapping[str, Any] = MappingProxyType({"color": NO_SYSTEM, "linewidth": 0.7, "linestyle": ":"})
 COLUMN = 3.3  # inches: the width of a column of the paper
 FONT = 7
 STYLE: dict[Any, Any] = {
@@ -146,6 +148,37 @@ def marks(
                 axis.annotate(short_number(float(f"{mean:.2g}")), (x, max(values)), (0, 3), **style)
     axis.set_xticks(range(len(places)), [place.replace("large stride", "large,\nstride") for place in places])
     axis.set_xlim(-0.6, len(places) - 0.4)
+
+
+def mark_picture(
+    groups: Mapping[str, Mapping[str, Sequence[float]]],
+    label: str,
+    stem: Path,
+    height: float,
+    columns: int = 3,
+    apart: float = 0.09,
+    level: float | None = None,
+    ends: tuple[float, float] | None = None,
+) -> None:
+    """Draw `marks` of groups, with a label of the axis, the ends of the axis, and the random policy's score,
+    if these are known.
+    """
+    figure, [[axis]] = canvas(1, 1, height)
+    marks(axis, groups, COLORS, "os^DvP", apart)
+    draw_level([axis], level)
+    axis.set_ylim(ends)
+    axis.set_ylabel(label)
+    legend_above(figure, handles([axis]), columns)
+    save(figure, stem)
+
+
+def draw_level(
+    axes: Iterable, score: float | None, label: str = "random policy", line: Mapping[str, Any] = RANDOM_LINE
+) -> None:
+    """Draw a line at a score, if it is known, on each axis."""
+    if score is not None:
+        for axis in axes:
+            axis.axhline(score, label=label, **line)
 
 
 def short_number(value: float, _: Any = None) -> str:

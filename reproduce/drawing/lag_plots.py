@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ga3c_tf.reproduce.drawing.canvas import COLORS, canvas, handles, legend_above, marks, save
-from ga3c_tf.reproduce.drawing.score_plots import color_of, draw_curves, draw_level
+from ga3c_tf.reproduce.drawing.canvas import COLORS, canvas, draw_level, handles, legend_above, save
+from ga3c_tf.reproduce.drawing.score_plots import color_of, draw_curves
 from ga3c_tf.reproduce.runs.run import RecordedRun
 
 SHOWN = (0.0, 1.5)
@@ -68,18 +68,6 @@ def _late(runs: list[RecordedRun], column: str) -> np.ndarray:
     parts = [run.metrics[column][run.metrics["time_s"] > 0.1 * run.metrics["time_s"][-1]] for run in runs]
     values = np.concatenate([np.empty(0), *parts])
     return values[np.isfinite(values)]
-
-
-def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None, stem: Path) -> None:
-    """Draw the mean score and the range of the seeds at each lag, by correction and by lag in words, beside
-    the score of the random policy, if it is known.
-    """
-    figure, [[axis]] = canvas(1, 1, 2.6)
-    marks(axis, lines, COLORS, MARKERS, 0.09)
-    draw_level([axis], random)
-    axis.set_ylabel("mean score (bars: range of seeds)")
-    legend_above(figure, handles([axis]), 3)
-    save(figure, stem)
 
 
 def boundaries(

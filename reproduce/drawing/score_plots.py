@@ -17,6 +17,7 @@ from ga3c_tf.reproduce.drawing.canvas import (
     LOOKS,
     NO_SYSTEM,
     canvas,
+    draw_level,
     handles,
     legend_above,
     looks,
@@ -35,7 +36,6 @@ MARKS = {  # marker and color of each method in Table 3; the marks of the paper 
 OURS = LOOKS["ga3c"].color
 GRID = 75
 LINE_STYLES = ("-", "--", "-.", ":")
-RANDOM_LINE: dict[str, Any] = {"color": NO_SYSTEM, "linewidth": 0.7, "linestyle": ":"}
 GOAL_LINE: dict[str, Any] = {"color": "black", "linewidth": 0.7, "linestyle": (0, (6, 3))}
 AGAINST = (("time_s", 60.0), ("agent_steps", 1e6))
 """Column of a curve and its unit on the axis, of each of the two axes."""
@@ -147,18 +147,6 @@ def score_curves(
     axes[-1, 1].set_xlabel("agent steps (millions)")
     legend_above(figure, handles(axes.flat), 2)
     save(figure, stem)
-
-
-def draw_level(
-    axes: Iterable,
-    score: float | None,
-    label: str = "random policy",
-    line: Mapping[str, Any] = MappingProxyType(RANDOM_LINE),
-) -> None:
-    """Draw a line at a score, if it is known, on each axis."""
-    if score is not None:
-        for axis in axes:
-            axis.axhline(score, label=label, **line)
 
 
 def draw_curves(axes: Sequence, curves: Mapping[str, Sequence[Columns]], apart: bool = False) -> None:

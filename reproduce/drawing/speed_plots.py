@@ -51,20 +51,6 @@ def speed_points(speeds: Groups, ratios: Groups, stem: Path) -> None:
     save(figure, stem)
 
 
-def utilization_marks(shares: Groups, stem: Path) -> None:
-    """Draw the mean utilization with each network, with the range over seeds; shares are 0 to 1."""
-    figure, [[axis]] = canvas(1, 1, 1.9)
-    percent = {
-        name: {network: [100 * share for share in seeds] for network, seeds in by_network.items()}
-        for name, by_network in shares.items()
-    }
-    marks(axis, percent, COLORS, "os", 0.1)
-    axis.set_ylim(0, 102)
-    axis.set_ylabel("busy (%)")
-    legend_above(figure, handles([axis]), 2)
-    save(figure, stem)
-
-
 def normalized_tps(panels: Mapping[str, Settings], labelled: int, stem: Path) -> None:
     """Draw the TPS of every setting as a share of the best, by N_A, in panels by their titles.
 

@@ -193,7 +193,8 @@ class CorrectionsFigure(Figure):
             name: {lag: part.select(lag=lag).numbers(SCORE) for lag in SETTINGS}
             for name, part in table.select(added=False).parts("correction")
         }
-        drawing("lag_plots").scores_by_lag(lines, random_mean(table), stem)
+        label = "mean score (bars: range of seeds)"
+        drawing("canvas").mark_picture(lines, label, stem, 2.6, level=random_mean(table))
 
 
 FIGURE = CorrectionsFigure()

@@ -101,7 +101,8 @@ class KindsOfLagFigure(Figure):
             }
             for kind in table.names("kind")
         }
-        drawing("lag_plots").scores_by_lag(lines, random_mean(table), stem)
+        label = "mean score (bars: range of seeds)"
+        drawing("canvas").mark_picture(lines, label, stem, 2.6, level=random_mean(table))
 
 
 def _difference(table: Measurements, kind: str) -> Effect:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pandas as pd
 
@@ -67,8 +68,13 @@ class UtilizationFigure(Figure):
         return [self.claim(key, above(estimate), guards, shown) for key, estimate in growths.items()]
 
     def plot(self, table, stem):
-        shares = {metric: table.lists(metric, "network") for metric in (CPU, GPU)}
-        drawing("speed_plots").utilization_marks(shares, stem)
+        parts = dict(table.parts("network"))
+        percent = {
+            metric: {name: [100 * share for share in part.numbers(metric)] for name, part in parts.items()}
+            for metric in (CPU, GPU)
+        }
+        usual: dict[str, Any] = {"columns": 2, "apart": 0.1, "ends": (0, 102)}
+        drawing("canvas").mark_picture(percent, "busy (%)", stem, 1.9, **usual)
 
 
 FIGURE = UtilizationFigure()
