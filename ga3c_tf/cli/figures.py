@@ -219,10 +219,10 @@ def plot(runs: tuple[Path, ...], output: Path | None) -> None:
 
 def draw_learning_curve(curve: Columns, config: Config, stem: Path) -> None:
     """Draw the learning curve of a run, as `publishing.Draw` describes."""
-    from ga3c_tf.reproduce.drawing.score_plots import score_curves
+    from ga3c_tf.reproduce.drawing.score_plots import Panel, score_curves
 
     label = f"mean of the last {config.rolling_episodes} episodes of training, seed {config.seed}"
-    score_curves({config.env_id: {label: [curve]}}, stem)
+    score_curves([Panel(config.env_id, {label: [curve]})], stem)
 
 
 def _games_of(given: list[str]) -> list[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator
@@ -39,9 +38,19 @@ LINE_STYLES = ("-", "--", "-.", ":")
 GOAL_LINE: dict[str, Any] = {"color": "black", "linewidth": 0.7, "linestyle": (0, (6, 3))}
 AGAINST = (("time_s", 60.0), ("agent_steps", 1e6))
 """Column of a curve and its unit on the axis, of each of the two axes."""
-NO_SCORES: Mapping[str, Any] = MappingProxyType({})
 FAR_APART = 10
 """The time axis is logarithmic if the ends of the curves differ by more than this factor."""
+
+
+class Panel(NamedTuple):
+    """Learning curves of a game, say."""
+
+    title: str
+    curves: Mapping[str, Sequence[Columns]]  # curves of the seeds, by label of a line
+    random: float | None = None  # score of the random policy, if it is known
+    goal: float | None = None  # score at which the runs end, or that of the paper
+    # score that the axis must include, so that it does not magnify the noise of runs that learned nothing
+    reach: float | None = None
 
 
 def score_panels(panels: Sequence[tuple], stem: Path) -> None:
@@ -84,20 +93,18 @@ def score_panels(panels: Sequence[tuple], stem: Path) -> None:
     save(figure, stem)
 
 
-def curve_panels(panels: Sequence[tuple], stem: Path, columns: int = 3) -> None:
-    """Draw the rolling score of each seed against agent steps, in a panel for each game.
-
-    A panel has the name of the game, the curve of each seed, the paper's score and that of the random policy.
-    """
+def curve_panels(panels: Sequence[Panel], stem: Path, columns: int = 3) -> None:
+    """Draw the rolling score of each seed against agent steps, in a panel for each game."""
     rows = -(-len(panels) // columns)
     figure, axes = canvas(rows, columns, 0.5 + 1.1 * rows)
-    for axis, (name, curves, paper, random) in zip(axes.flat, panels, strict=False):
-        for curve in curves:
-            style: dict[str, Any] = {"color": OURS, "linewidth": 0.8, "label": "GA3C, ours"}
-            axis.plot(curve["agent_steps"] / 1e6, curve["rolling_score"], **style)
-        draw_level([axis], paper, "GA3C, paper", GOAL_LINE)
-        draw_level([axis], random)
-        axis.set_title(name.replace("_", " "))
+    for axis, panel in zip(axes.flat, panels, strict=False):
+        for label, curves in panel.curves.items():
+            for curve in curves:
+                style: dict[str, Any] = {"color": OURS, "linewidth": 0.8, "label": label}
+                axis.plot(curve["agent_steps"] / 1e6, curve["rolling_score"], **style)
+        draw_level([axis], panel.goal, "GA3C, paper", GOAL_LINE)
+        draw_level([axis], panel.random)
+        axis.set_title(panel.title.replace("_", " "))
         axis.yaxis.set_major_locator(MaxNLocator(3))
         axis.yaxis.set_major_formatter(short_number)
     for axis in axes.flat[len(panels) :]:
@@ -108,37 +115,21 @@ def curve_panels(panels: Sequence[tuple], stem: Path, columns: int = 3) -> None:
     save(figure, stem)
 
 
-def score_curves(
-    groups: dict[str, dict[str, list[Columns]]],
-    stem: Path,
-    random: Mapping[str, float | None] = NO_SCORES,
-    reach: Mapping[str, float | None] = NO_SCORES,
-    goals: Mapping[str, float] = NO_SCORES,
-    time_label: str = "time (minutes)",
-) -> None:
+def score_curves(panels: Sequence[Panel], stem: Path, time_label: str = "time (minutes)") -> None:
     """Draw the score against time and against agent steps, as the mean over seeds and their range.
 
     Where runs end at a score, each run has a line of its own, since a mean would end with the first of them.
-
-    Args:
-        groups: curves of the runs, by title of a row of panels and by label of a line.
-        stem: path of the picture files, without the suffix.
-        random: score of the random policy by title, if it is known.
-        reach: score that the axis must include, by title, so that it does not magnify the noise of runs that
-            learned nothing.
-        goals: score at which the runs end, by title, where there is one.
-        time_label: label of the axis of time, which says what the time counts from.
+    The label of the axis of time says what the time counts from.
     """
-    figure, axes = canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
-    for row, (title, curves) in zip(axes, groups.items(), strict=True):
+    figure, axes = canvas(len(panels), 2, 0.6 + 1.4 * len(panels), sharey="row")
+    for row, (title, curves, random, goal, reach) in zip(axes, panels, strict=True):
         time = row[0]
-        draw_curves(row, curves, apart=title in goals)
+        draw_curves(row, curves, apart=goal is not None)
         ends = [line.get_xdata()[-1] for line in time.get_lines()]
-        draw_level(row, random.get(title))
-        draw_level(row, goals.get(title), "score to reach", GOAL_LINE)
-        least = reach.get(title)
-        if least is not None:
-            time.set_ylim(top=max(least, time.get_ylim()[1]))
+        draw_level(row, random)
+        draw_level(row, goal, "score to reach", GOAL_LINE)
+        if reach is not None:
+            time.set_ylim(top=max(reach, time.get_ylim()[1]))
         if ends and max(ends) > FAR_APART * min(ends):
             time.set_xscale("log")
             time.xaxis.set_major_formatter("{x:g}")

@@ -28,8 +28,8 @@ def draw_curves(
     lines: str,
     panels: str = "game",
     curve: Callable[[RecordedRun], Columns] = lambda run: run.curve,
-    random: ScoreOf = random_mean,
     reach: ScoreOf = lambda part: None,
+    goal: ScoreOf = lambda part: None,
     names: Mapping[str, str] = MappingProxyType({}),
     **options: Any,
 ) -> None:
@@ -40,23 +40,21 @@ def draw_curves(
         stem: path of the picture files, without the suffix.
         lines, panels: dimensions of the lines and of the rows of panels.
         curve: returns the curve of a run.
-        random: returns the score of the random policy.
         reach: returns the score that the axis must include.
+        goal: returns the score at which the runs end, if there is one.
         names: names of lines that are not called by their dimension.
         options: further arguments of `score_plots.score_curves`.
     """
-    parts = {name.replace("_", " "): part for name, part in table.parts(panels) if part.finished}
-    rows = {
-        title: {
-            names.get(line, _named(lines, line)): [*map(curve, runs.finished)]
-            for line, runs in part.parts(lines)
-        }
-        for title, part in parts.items()
-    }
+    plots = drawing("score_plots")
+    rows = []
+    for title, part in table.parts(panels):
+        of_lines = {names.get(line, _named(lines, line)): runs.finished for line, runs in part.parts(lines)}
+        curves = {name: [*map(curve, runs)] for name, runs in of_lines.items()}
+        if part.finished:
+            scores = (random_mean(part), goal(part), reach(part))
+            rows.append(plots.Panel(title.replace("_", " "), curves, *scores))
     if rows:
-        options["random"] = {title: random(part) for title, part in parts.items()}
-        options["reach"] = {title: reach(part) for title, part in parts.items()}
-        drawing("score_plots").score_curves(rows, stem, **options)
+        plots.score_curves(rows, stem, **options)
 
 
 def _named(dimension: str, line: object) -> str:

@@ -102,15 +102,13 @@ def plot(paper: Results, changed: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import score_plots
 
     settings = _settings(paper, changed)
-    rows = {}
-    goals = {}
+    panels = []
     for setting, name in _names(settings).items():
         title = "\n".join(textwrap.wrap(name.replace("-", " "), 24))
         methods = (PAPERS, described(changed.runs[0].spec.changes))
-        rows[title] = {
+        curves = {
             method: [run.curve for run in runs if run.finished]
             for method, runs in zip(methods, settings[setting], strict=True)
         }
-        if setting.config.target_score is not None:
-            goals[title] = setting.config.target_score
-    score_plots.score_curves(rows, stem, goals=goals)
+        panels.append(score_plots.Panel(title, curves, goal=setting.config.target_score))
+    score_plots.score_curves(panels, stem)

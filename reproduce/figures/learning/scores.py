@@ -218,13 +218,19 @@ class ScoresFigure(Figure):
         return text + (f"; range {' to '.join(ends)} %" if ends else "")
 
     def plot(self, table, stem):
+        plots = drawing("score_plots")
+        parts = [(game, part) for game, part in table.parts("game") if part.finished]
         curves = [
-            (game, [run.curve for run in part.finished], papers_score(part), random_score(part))
-            for game, part in table.parts("game")
-            if part.finished
+            plots.Panel(
+                game,
+                {"GA3C, ours": [run.curve for run in part.finished]},
+                random_score(part),
+                papers_score(part),
+            )
+            for game, part in parts
         ]
-        drawing("score_plots").score_panels([_panel(table, game) for game in NINE_GAMES], stem)
-        drawing("score_plots").curve_panels(curves, stem.with_name(f"{stem.name}-curves"))
+        plots.score_panels([_panel(table, game) for game in NINE_GAMES], stem)
+        plots.curve_panels(curves, stem.with_name(f"{stem.name}-curves"))
 
 
 def _panel(table: Measurements, game: str) -> tuple:

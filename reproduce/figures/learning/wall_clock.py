@@ -143,9 +143,11 @@ class WallClockFigure(Figure):
         return self.claim(game, test, guards, game=game, name=game_title(game), score=score)
 
     def plot(self, table, stem):
-        goals = {game.replace("_", " "): goal.score for game, goal in GOALS.items()}
+        def goal(part: Measurements) -> float:
+            return GOALS[part.game].score
+
         label = "minutes from the end\nof the first episode"
-        draw_curves(table, stem, "system", curve=timed_curve, goals=goals, time_label=label)
+        draw_curves(table, stem, "system", curve=timed_curve, goal=goal, time_label=label)
 
 
 FIGURE = WallClockFigure()
