@@ -217,7 +217,7 @@ def test_every_figure_has_runs_at_each_of_its_budgets(name, budget):
 def test_a_budget_that_a_figure_does_not_have_is_refused():
     with pytest.raises(UserError, match="the figure ladder has no budget quick; it has smoke, tuned"):
         FIGURES["ladder"].all_specs("quick")
-    with pytest.raises(UserError, match="the figure ladder has no settings for boxing"):
+    with pytest.raises(UserError, match="the figure ladder does not go with boxing"):
         FIGURES["ladder"].all_specs("tuned", games=["boxing"])
     assert "ladder" not in [figure.name for figure in figures_with("quick")]
 
@@ -351,5 +351,5 @@ def test_figures_that_compare_networks_are_about_atari(name):
     ("game", "network"), [("pong", "small"), ("breakout", "small"), ("minatar_breakout", None)]
 )
 def test_dynamic_adjustment_has_the_papers_network_on_atari_only(game, network):
-    spec = adjustment.dynamic("quick", game, 1)
+    spec = adjustment.dynamic("quick", game, 1, 1.0)
     assert dict(spec.settings).get("network") == network
