@@ -1,7 +1,7 @@
 """What earlier versions have recorded still loads: a checkpoint, published weights, the runs of results/."""
 
 import json
-import shutil
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +15,19 @@ from ga3c_tf.runs.folder import read_config
 from ga3c_tf.trained.pretrained import PUBLISHED, published_names
 
 TESTS = Path(__file__).parent
-RUN_OF_0_2_0 = TESTS / "data" / "run-0.2.0"
+RUN_OF_0_2_0 = TESTS / "data" / "run-0.2.0.tar.xz"
 """A run of CartPole, made by version 0.2.0 with --log-seconds 0.005, which was allowed then."""
 RUNS = TESTS.parent / "results" / "runs"
 
 
+def run_of_0_2_0(folder):
+    with tarfile.open(RUN_OF_0_2_0) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / "run-0.2.0"
+
+
 def test_a_checkpoint_of_0_2_0_acts_as_it_did_and_goes_on(tmp_path):
-    folder = shutil.copytree(RUN_OF_0_2_0, tmp_path / "run")
+    folder = run_of_0_2_0(tmp_path)
     assert SCHEMA not in json.loads((folder / "config.json").read_text())
     policy, value = ga3c_tf.load_agent(folder, checkpoint="latest").policy(np.full((1, 4), 0.1, np.float32))
     expected = json.loads((folder / "prediction.json").read_text())  # of version 0.2.0, for the same state
@@ -64,7 +70,7 @@ def test_an_agent_says_once_what_it_was_trained_with_and_is_no_longer_supported(
 ):
     removed = [Removed("frame_crop", 0, ("training", "playing")), Removed("nesterov", False)]
     monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, removed])
-    folder = shutil.copytree(RUN_OF_0_2_0, tmp_path / "run")
+    folder = run_of_0_2_0(tmp_path)
     (folder / "meta.json").unlink()  # it has the digest of config.json
     settings = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**settings, "frame_crop": 8, "nesterov": True}))

@@ -195,7 +195,7 @@ def test_the_reference_has_docstrings_settings_and_columns(address, window):
     assert row.split("\t") == ["num_agents", "--agents", "32", "from 1 to 4096", help_text]
     row = page.locator("tr", has=page.get_by_text("adjustment", exact=True)).inner_text()
     assert row.split("\t")[2] == "fast (Config: off)"
-    page.goto(f"{address}/docs/reference/batches/")
+    page.goto(f"{address}/docs/reference/model/")
     row = page.locator("tr", has=page.get_by_text("mu_log_probabilities", exact=True)).inner_text()
     assert row.split("\t") == ["mu_log_probabilities", "float32 [B]", "log mu(action | state), in nats"]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.remote.cluster import connect
 from ga3c_tf.reproduce.cluster.ray_task import Job
-from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, State, scheduler_of
+from ga3c_tf.reproduce.cluster.scheduler import GOING_ON, State, scheduler_of
 from ga3c_tf.reproduce.cluster.storage import Storage, StoredRun
 from ga3c_tf.reproduce.runs.executor import order
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -33,10 +35,11 @@ PROGRESS_SECONDS = 30.0
 AGENTS_PER_CPU = 8
 
 
+@dataclass(frozen=True)
 class RayExecutor:
     """Executes each run as a task of a Ray cluster, and keeps its files in a storage that all nodes see.
 
-    Args:
+    Attributes:
         address: address of the cluster, host:port or 'auto', or `LOCAL` for a cluster on this machine that
             ends with the command.
         storage: path or URL of the storage; None for the results folder.
@@ -51,25 +54,18 @@ class RayExecutor:
         UserError: `detach` with `LOCAL`.
     """
 
-    def __init__(
-        self,
-        address: str,
-        storage: str | None,
-        cpus: int | None,
-        gpus: float | None,
-        detach: bool,
-        say: Callable[[str], None],
-    ):
-        if detach and address == LOCAL:
+    address: str
+    storage: str | None
+    cpus: int | None
+    gpus: float | None
+    detach: bool
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        if self.detach and self.address == LOCAL:
             raise UserError(
                 "--detach needs a cluster that outlives the command: begin one with ray start --head"
             )
-        self._address = address
-        self._storage = storage
-        self._cpus = cpus
-        self._gpus = gpus
-        self._detach = detach
-        self._say = say
 
     def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[RecordedRun]:
         """Execute the runs as described for `Executor.execute`.
@@ -78,91 +74,92 @@ class RayExecutor:
             UserError: the cluster does not exist or is too small, or not all of its nodes can use the
                 storage.
         """
-        url = self._storage or str(runs.parent)
+        url = self.storage or str(runs.parent)
         if "://" not in url:
             url = os.path.abspath(url)
         left = [spec for spec in sorted(specs, key=order) if force or not RecordedRun.of(spec, runs).ended]
-        self._say(f"{len(specs) - len(left)} of {len(specs)} runs have ended")
+        self.say(f"{len(specs) - len(left)} of {len(specs)} runs have ended")
         try:
             if left:
-                self._execute(left, runs, force, url)
+                with self._cluster():
+                    jobs = jobs_for(left, self.cpus, self.gpus, _nodes())
+                    _check_shared(Storage(url), url)
+                    scheduler = scheduler_of(url, [spec.id for spec in specs], self.detach)
+                    self._execute(scheduler, jobs, Storage(url), runs, force)
         except OSError as error:
             raise UserError(f"--storage {url} or {runs.parent}: {error}") from None
         return [RecordedRun.of(spec, runs) for spec in specs]
 
-    def _execute(self, left: Sequence[RunSpec], runs: Path, force: bool, url: str) -> None:
-        storage = Storage(url)
-        stored = {spec: StoredRun(storage, runs.parent.absolute(), spec.id) for spec in left}
-        with self._cluster():
-            jobs = jobs_for(left, self._cpus, self._gpus, _nodes())
-            _check_shared(storage, url)
-            for run in stored.values():
-                if not force and run.is_stored:
-                    run.pull(self._say)
-                elif not force:
-                    run.push()
-            jobs = [job for job in jobs if force or not RecordedRun.of(job.spec, runs).ended]
-            try:
-                self._lead(jobs, url, force)
-            except BaseException:
-                if not self._detach:
-                    self._collect(stored, runs)
-                raise
-            self._collect(stored, runs)
+    def _execute(
+        self, scheduler: ray.actor.ActorHandle, jobs: Sequence[Job], storage: Storage, runs: Path, force: bool
+    ) -> None:
+        stored = {job: StoredRun(storage, runs.parent.absolute(), job.spec.id) for job in jobs}
+        for job, run in stored.items():
+            if force:
+                run.remove()
+                shutil.rmtree(runs / job.spec.id, ignore_errors=True)
+            elif not run.pull():
+                run.push()
+        try:
+            self._lead(scheduler, [job for job in jobs if not RecordedRun.of(job.spec, runs).ended])
+        except (KeyboardInterrupt, SystemExit):
+            if not self.detach:
+                self._collect(stored, runs)
+            raise
+        self._collect(stored, runs)
 
-    def _collect(self, stored: Mapping[RunSpec, StoredRun], runs: Path) -> None:
+    def _collect(self, stored: Mapping[Job, StoredRun], runs: Path) -> None:
         """Copy the runs from the storage; in the results folder, ended ones are then of no use there."""
-        for spec, run in stored.items():
-            run.pull(self._say)
-            if self._storage is None and RecordedRun.of(spec, runs).ended:
+        for job, run in stored.items():
+            run.pull()
+            if self.storage is None and RecordedRun.of(job.spec, runs).ended:
                 run.remove()
 
     @contextlib.contextmanager
     def _cluster(self) -> Iterator[None]:
         """Connect to the cluster for the duration of the block."""
-        options = {"num_cpus": usable_cores(), "include_dashboard": False} if self._address == LOCAL else {}
+        options = {"num_cpus": usable_cores(), "include_dashboard": False} if self.address == LOCAL else {}
         # Else a dead node's log is printed.
         ray._private.worker.print_to_stdstream = lambda *given, **named: None
-        connect(self._address, **options)
+        connect(self.address, **options)
         try:
             yield
         finally:
             ray.shutdown()
 
-    def _lead(self, jobs: list[Job], url: str, force: bool) -> None:
+    def _lead(self, scheduler: ray.actor.ActorHandle, jobs: list[Job]) -> None:
         """Have the scheduler execute the runs, and follow them; at a signal, stop them unless `detach`."""
-        scheduler = scheduler_of(url)
-        command = uuid.uuid4().hex
         try:
-            _answer(scheduler.add.remote(jobs, force, command, self._detach))
-            self._follow(scheduler, command, [job.spec.id for job in jobs])
+            _answer(scheduler.begin.remote(jobs))
+            self._follow(scheduler)
+            ray.kill(scheduler)  # a detached one would stay
         except (KeyboardInterrupt, SystemExit):
-            if self._detach:
-                self._say("the runs go on; the same command again, without --force, follows them")
+            if self.detach:
+                self.say("the runs go on; the same command again, without --force, follows them")
             else:
-                self._say("every run that no other command wants saves a checkpoint and ends")
-                _answer(scheduler.stop.remote(command))
+                self.say("every run saves a checkpoint and ends")
+                _answer(scheduler.stop.remote())
             raise
         except RayActorError:
-            raise UserError(
-                "what led the runs has ended, with the head node; the same command again resumes"
-            ) from None
+            self.say(
+                "what led the runs has ended; the same command again resumes those that are not finished"
+            )
 
-    def _follow(self, scheduler: ray.actor.ActorHandle, command: str, names: list[str]) -> None:
+    def _follow(self, scheduler: ray.actor.ActorHandle) -> None:
         """Report the progress of the runs until none is waiting or running."""
         reported = 0
         tell_at = time.monotonic() + PROGRESS_SECONDS
         while True:
-            lines, all_states = _answer(scheduler.news.remote(reported, command))
+            lines, states = _answer(scheduler.news.remote(reported))
             for line in lines:
-                self._say(line)
+                self.say(line)
             reported += len(lines)
-            states = {name: all_states[name] for name in names}
-            if not any(state.status in (WAITING, RUNNING) for state in states.values()):
+            if not any(state.status in GOING_ON for state in states.values()):
                 return
             if time.monotonic() >= tell_at:
                 tell_at = time.monotonic() + PROGRESS_SECONDS
-                self._say(summary(states))
+                for line in summary(states):
+                    self.say(line)
             time.sleep(POLL_SECONDS)
 
 
@@ -171,11 +168,11 @@ def _answer(reference: ray.ObjectRef) -> Any:
     return reference.future().result()
 
 
-def summary(states: Mapping[str, State]) -> str:
-    """Return one line with the number of runs of each status, and the progress of those that are running."""
+def summary(states: Mapping[str, State]) -> list[str]:
+    """Return a line with the number of runs of each status, and the progress of those that are running."""
     counts = Counter(state.status for state in states.values())
-    running = [f"{name}: {state.progress}" for name, state in states.items() if state.status == RUNNING]
-    return "; ".join([", ".join(f"{count} {status}" for status, count in counts.items()), *running])
+    running = [f"{name}: {state.progress}" for name, state in states.items() if state.progress]
+    return [", ".join(f"{count} {status}" for status, count in counts.items()), *running]
 
 
 def jobs_for(

@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import fsspec
@@ -82,26 +80,17 @@ class StoredRun:
         self._holder = f"logs/{run_id}.holder"
         self._token = b""
 
-    def take(self, leader: str) -> bool:
-        """Claim the run: an earlier try, on a node wrongly thought dead, then stores nothing more.
-
-        Args:
-            leader: whoever has the run tried, again if a try is lost.
-
-        Returns:
-            Whether an earlier try was the same leader's.
-        """
-        before = self._storage.read(self._holder) or b""
-        self._token = f"{leader} {uuid.uuid4().hex}".encode()
+    def claim(self) -> None:
+        """Claim the run: an earlier try, on a node wrongly thought dead, then stores nothing more."""
+        self._token = uuid.uuid4().hex.encode()
         self._storage.write(self._holder, self._token)
-        return before.startswith(leader.encode())
 
     def push(self) -> None:
         """Store the run; it may go on meanwhile. Without a run folder, nothing is stored.
 
         Raises:
             OSError: the storage cannot be written.
-            TakenOver: another object has claimed the run since `take`; nothing is stored.
+            TakenOver: another object has claimed the run since `claim`; nothing is stored.
         """
         if self._token and self._storage.read(self._holder) != self._token:
             raise TakenOver("another try of this run has taken over")
@@ -110,39 +99,37 @@ class StoredRun:
             write_tar(stream, self._files(), mode="w")
             self._storage.write(self._name, stream.getvalue())
 
-    def pull(self, say: Callable[[str], None] = lambda text: None) -> None:
-        """Replace the run on this machine by that in the storage, if any.
-
-        A run that is further on this machine is kept under another name, with a line to `say`.
+    def pull(self) -> bool:
+        """Replace the run on this machine by that in the storage, unless that is missing or has come less
+        far. Return whether it was replaced.
 
         Raises:
             OSError: a folder cannot be written.
         """
         content = self._storage.read(self._name)
-        if content is None:
-            return
-        files = read_tar(io.BytesIO(content))
+        files = {} if content is None else read_tar(io.BytesIO(content))
         stored = [steps_of(name.split("/")[1]) or 0 for name in files if name.startswith(f"{FOLDER}/")]
-        if stored and max(self.checkpoints(), default=-1) > max(stored):
-            aside = self._run.rename(self._run.with_name(f"{self._run.name}.kept-{time.time_ns()}"))
-            say(f"the storage has an earlier state of a run; the later one is kept in {aside}")
+        if not files or max(self.checkpoints(), default=0) > max(stored, default=0):
+            return False
         self._log.parent.mkdir(parents=True, exist_ok=True)
         self._log.write_bytes(files.pop(LOG, b""))
         shutil.rmtree(self._run, ignore_errors=True)
         write_folder(self._run, files)
+        return True
 
     def remove(self) -> None:
         """Remove the run from the storage."""
         self._storage.remove(self._name)
 
-    @property
-    def is_stored(self) -> bool:
-        """Whether the storage has the run."""
-        return self._storage.read(self._name) is not None
-
     def checkpoints(self) -> dict[int, Path]:
         """Return the folders of complete checkpoints on this machine by agent steps, in ascending order."""
         return checkpoint_folders(self._run)
+
+    @property
+    def last_line(self) -> str:
+        """The newest line of the log on this machine; empty without one."""
+        lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
+        return lines[-1] if lines else ""
 
     def _files(self) -> dict[str, bytes]:
         """Return what is stored: not locks, which are for a machine, nor files still being written.

@@ -19,16 +19,18 @@ from ga3c_tf.trained.weights import CARD, SCORE
 AGAIN = "again.csv"
 """File with further evaluations of the weights beside it, with other seeds than those of their cards."""
 PAPERS = "GA3C (1 day, GPU)"
+EPISODES = 100
+"""Episodes of an evaluation, unless its cell has another number."""
 HEADER = (
     "weights",
-    "mean score [95 % interval]",
-    "episodes",
+    f"mean score of {EPISODES} episodes [95 % interval]",
     "other evaluations",
     "million agent steps",
     "minutes",
     "random policy",
     "GA3C, 1 day on a GPU (paper)",
 )
+NAMES = {env_id: game for game, env_id in GAMES.items()}
 
 
 class Score(NamedTuple):
@@ -39,21 +41,30 @@ class Score(NamedTuple):
     low: float
     high: float
 
+    @property
+    def text(self) -> str:
+        """The mean, with the number of episodes if it is unusual."""
+        return number(self.mean) + f" ({self.episodes} episodes)" * (self.episodes != EPISODES)
+
+    @property
+    def interval(self) -> str:
+        """The interval, if there is one, after a space."""
+        return "" if math.isnan(self.low) else f" [{number(self.low)}, {number(self.high)}]"
+
 
 class Published(NamedTuple):
-    """A folder of weights with its evaluations; `shown` is the one with most episodes."""
+    """A folder of weights with its evaluations, of which the first has most episodes."""
 
     env_id: str
     folder: Path
     millions: str  # agent steps of the training, in millions
     minutes: str  # minutes of the training
-    shown: Score
-    others: list[Score]
+    scores: list[Score]
 
     @property
     def game(self) -> str:
         """Name of the game in the records; empty if it is none of them."""
-        return {env_id: game for game, env_id in GAMES.items()}.get(self.env_id, "")
+        return NAMES.get(self.env_id, "")
 
     def name(self, link: str) -> str:
         """Return the name of the weights, as a link to their card if they have one."""
@@ -62,31 +73,12 @@ class Published(NamedTuple):
 
     def warning(self, random: Mapping[str, float]) -> str:
         """Return what follows the score of an agent below the random policy; empty for the others."""
-        below = self.shown.mean < random.get(self.game, -math.inf)
+        below = self.scores[0].mean < random.get(self.game, -math.inf)
         return ", **below the random policy**" if below else ""
-
-    def row(self, link: str, random: Mapping[str, float], papers: Mapping[str, float | None]) -> list[str]:
-        """Return the cells under `HEADER`."""
-        shown = self.shown
-        interval = "" if math.isnan(shown.low) else f" [{number(shown.low)}, {number(shown.high)}]"
-        others = [
-            number(score.mean) + f" ({score.episodes} episodes)" * (score.episodes != shown.episodes)
-            for score in self.others
-        ]
-        return [
-            self.name(link),
-            f"{number(shown.mean)}{interval}{self.warning(random)}",
-            str(shown.episodes),
-            ", ".join(others) or "-",
-            self.millions,
-            self.minutes,
-            number(random.get(self.game)),
-            number(papers.get(self.game)),
-        ]
 
 
 def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[str]:
-    """Return the lines of the table of the evaluations with most episodes; [] if no weights have a score.
+    """Return the lines of the table of the weights in the folder; [] if none have a score.
 
     Args:
         folder: the results folder, with weights/.
@@ -97,11 +89,19 @@ def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[
         UserError: a score.json or `AGAIN` is damaged.
     """
     papers = _papers_scores(folder)
-    header, lines = list(HEADER), [entry.row(link, random, papers) for entry in _published(folder)]
-    if len({line[2] for line in lines}) == 1:  # a column with one value is said in its header
-        header[1] = f"mean score of {lines[0][2]} episodes [95 % interval]"
-        header, *lines = [[*row[:2], *row[3:]] for row in (header, *lines)]
-    return table(header, lines) if lines else []
+    lines = [
+        [
+            entry.name(link),
+            f"{entry.scores[0].text}{entry.scores[0].interval}{entry.warning(random)}",
+            ", ".join(score.text for score in entry.scores[1:]) or "-",
+            entry.millions,
+            entry.minutes,
+            number(random.get(entry.game)),
+            number(papers.get(entry.game)),
+        ]
+        for entry in _published(folder)
+    ]
+    return table(HEADER, lines) if lines else []
 
 
 def brief_rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[str]:
@@ -111,7 +111,7 @@ def brief_rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) ->
         [
             entry.name(link),
             number(random.get(entry.game)),
-            f"{number(entry.shown.mean)}{entry.warning(random)}",
+            f"{number(entry.scores[0].mean)}{entry.warning(random)}",
             number(papers[entry.game]),
         ]
         for entry in _published(folder)
@@ -121,7 +121,6 @@ def brief_rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) ->
 
 
 def _papers_scores(folder: ResultsFolder) -> dict[str, float | None]:
-    """Return the scores of the paper's GA3C by game."""
     records = [record for record in folder.paper() if (record.table, record.method) == ("scores", PAPERS)]
     return {record.game: record.value for record in records}
 
@@ -137,13 +136,10 @@ def _evaluated(file: Path, again: list[Score]) -> Published:
     """Return the weights beside a score.json, which have been evaluated again so."""
     try:
         score = json.loads(file.read_text(encoding="utf-8"))
-        ends = score["interval_95"] or (math.nan, math.nan)  # the score of one episode has no interval
-        scores = [Score(score["episodes"], score["mean"], *ends), *again]
-        shown = max(scores, key=lambda evaluation: evaluation.episodes)
-        millions = number(score["agent_steps"] / 1e6)
+        of_card = Score(score["episodes"], score["mean"], *(score["interval_95"] or (math.nan, math.nan)))
+        scores = sorted([of_card, *again], key=lambda evaluation: -evaluation.episodes)
         minutes = number(score["training"]["minutes"]) if "training" in score else "-"
-        others = [evaluation for evaluation in scores if evaluation is not shown]
-        return Published(score["env_id"], file.parent, millions, minutes, shown, others)
+        return Published(score["env_id"], file.parent, number(score["agent_steps"] / 1e6), minutes, scores)
     except (OSError, ValueError, KeyError, TypeError):
         remedy = "write it anew with ga3c-tf publish, or with ga3c-tf evaluate --output"
         raise UserError(f"{file} is damaged; {remedy}") from None
@@ -153,9 +149,9 @@ def _again(file: Path) -> dict[str, list[Score]]:
     """Return the further evaluations by name of the weights; {} without the file."""
     try:
         evaluations = pd.read_csv(file).groupby("weights", sort=False)
+        fields = [*Score._fields]
         return {
-            name: [Score(*row) for row in rows[[*Score._fields]].itertuples(index=False)]
-            for name, rows in evaluations
+            name: [*map(Score._make, rows[fields].itertuples(index=False))] for name, rows in evaluations
         }
     except FileNotFoundError:
         return {}

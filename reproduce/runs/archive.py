@@ -24,6 +24,7 @@ RUN_FILE = "run.json"
 """The record of a run besides its curves: how it ended, its specification, settings, sessions and scores."""
 RECORDED = ("adjustment.csv", "curve.csv", "events.csv", "metrics.csv", "nodes.csv", RUN_FILE)
 """Names of the files of a record. The others of a run folder are large, or are in `RUN_FILE` too."""
+NEEDED = {"status", "reason", "ended", "spec"}
 SUFFIX = ".tar.xz"
 Files = Mapping[str, bytes]
 """Contents of files by their names."""
@@ -41,15 +42,15 @@ def read_run(folder: Path) -> dict:
     Raises:
         UserError: run.json is damaged.
     """
+    content = read_record(folder, RUN_FILE)
+    if content is None:
+        return {}
     try:
-        content = read_record(folder, RUN_FILE)
-        result = {} if content is None else json.loads(content)
-        if content is not None and not {"status", "reason", "ended", "spec"} <= set(result):
+        result = json.loads(content)
+        if not set(result) >= NEEDED:
             raise ValueError("it lacks status, reason, ended or spec")
         return result
-    except UserError:
-        raise
-    except (OSError, ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         file = folder / RUN_FILE
         raise UserError(f"{file} is damaged: {error}; remove {folder} to run it again") from None
 
@@ -63,13 +64,16 @@ def read_record(folder: Path, name: str) -> bytes | None:
     """Return the content of a file of a run, from its folder or else from an archive beside it.
 
     Raises:
-        OSError: the file exists and cannot be read.
-        UserError: the archive is damaged.
+        UserError: the file exists and cannot be read, or the archive is damaged.
     """
     if not folder.is_dir():
         return archived(folder).get(name)
-    file = folder / name
-    return file.read_bytes() if file.exists() else None
+    try:
+        return (folder / name).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"{folder / name} is damaged: {error}; remove {folder} to run it again") from None
 
 
 def archived(folder: Path) -> Files:
@@ -91,24 +95,21 @@ def archived_ids(runs: Path) -> list[str]:
     return sorted(run_id for archive in runs.glob(f"*{SUFFIX}") for run_id in records(archive))
 
 
+@read_once
 def records(archive: Path) -> Mapping[str, Files]:
     """Return the records in an archive, by run id; {} if it does not exist.
 
     Raises:
         UserError: the archive is damaged.
     """
-    if not archive.exists():
-        return {}
+    runs: dict[str, dict[str, bytes]] = {}
     try:
-        return _records(archive)
+        files = read_tar(io.BytesIO(lzma.decompress(archive.read_bytes())))
+    except FileNotFoundError:
+        return {}
     except (OSError, tarfile.TarError, lzma.LZMAError, EOFError) as error:
         raise UserError(f"{archive} is damaged, restore it: {error}") from None
-
-
-@read_once
-def _records(archive: Path) -> dict[str, dict[str, bytes]]:
-    runs: dict[str, dict[str, bytes]] = {}
-    for path, content in read_tar(io.BytesIO(lzma.decompress(archive.read_bytes()))).items():
+    for path, content in files.items():
         run_id, _, name = path.partition("/")
         runs.setdefault(run_id, {})[name] = content
     return runs
@@ -208,13 +209,16 @@ def unpack(runs: Path, run_id: str, folder: Path) -> None:
     if folder.exists():
         raise UserError(f"{folder} exists; name another with --to")
     result = json.loads(record[RUN_FILE])
-    texts = {}
+    files = {name: record[name] for name in RECORDED if name in record}
     if "config" in result:  # else the run ended before it had any settings
-        texts["config.json"] = json_text(result["config"], indent=2)
-        texts["meta.json"] = json_text({"sessions": result["sessions"]}, indent=2)
-        texts["command.txt"] = "".join(session["command"] for session in result["sessions"][:1])
+        sessions = result["sessions"]
+        texts = {
+            "config.json": json_text(result["config"], indent=2),
+            "meta.json": json_text({"sessions": sessions}, indent=2),
+            "command.txt": "".join(session["command"] for session in sessions[:1]),
+        }
+        files |= {name: f"{text}\n".encode() for name, text in texts.items()}
     try:
-        files = {name: f"{text}\n".encode() for name, text in texts.items()}
-        write_folder(folder, files | {name: record[name] for name in RECORDED if name in record})
+        write_folder(folder, files)
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror or error}") from None

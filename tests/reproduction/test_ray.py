@@ -126,11 +126,12 @@ def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tm
     done = execute(cluster, specs, tmp_path / "out" / "runs", said.append, str(storage))
     killer.join()
     assert [run.status_text for run in done] == [FINISHED, FINISHED], said
-    [begun] = [text for text in said if "tried again" in text]
-    [lost] = [run for run in done if run.spec.id in begun]
+    begun = [text for text in said if ": on " in text]
+    assert len(begun) == 3
+    [lost] = [run for run in done if run.spec.id in begun[2]]
     [other] = [run for run in done if run is not lost]
     assert len(lost.sessions) == 2 and "resume" in lost.sessions[1]["command"] and len(other.sessions) == 1
-    assert int(begun.split("from agent step ")[1].split()[0]) >= saved[lost.spec] > 0
+    assert int(begun[2].split("from agent step ")[1].split()[0]) >= saved[lost.spec] > 0
     for run in done:
         check_curves(run)
         assert not processes_of(run.spec)
@@ -165,7 +166,7 @@ def test_a_run_whose_worker_is_killed_is_tried_again_and_its_scratch_folder_remo
     killer.start()
     [run] = execute(cluster, [spec], tmp_path / "runs", said.append)
     killer.join()
-    assert run.finished and len(run.sessions) == 2 and any("tried again" in text for text in said)
+    assert run.finished and len(run.sessions) == 2 and sum(": on " in text for text in said) == 2
     check_curves(run)
     assert not scratch[0].exists() and not list(tmp_path.glob("runs/*.tar"))
 
@@ -273,45 +274,41 @@ def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
 # who leads the runs
 
 
-class Endless(scheduler.Scheduler):
+class Leader(scheduler.Scheduler):
     """Has tries that last until they are cancelled, or raise `error`."""
 
     error = None
 
-    def _try(self, *order):
+    def _try(self, job):
         tried = asyncio.get_running_loop().create_future()
         if self.error:
             tried.set_exception(self.error)
         return tried
 
 
-def statuses(leader):
-    return [state.status for state in leader._states.values()]
+def job(seed):
+    return ray_task.Job(tiny(seed), 1, 0)
 
 
-def test_a_command_that_ends_stops_only_what_no_other_wants(tmp_path, monkeypatch):
-    """By Ctrl-C, which it says, or by kill -9, after which it is silent."""
+def test_runs_that_are_asked_for_twice_go_on_and_end_when_they_are_stopped(monkeypatch):
     monkeypatch.setattr(scheduler.ray, "cancel", lambda tried: tried.set_exception(TaskCancelledError()))
-    monkeypatch.setattr(scheduler, "SILENT_SECONDS", 1.5)
-    own, shared, others = (ray_task.Job(tiny(seed), 1, 0) for seed in (1, 2, 3))
 
     async def whole():
-        leader = Endless(str(tmp_path))
-        await leader.add([own, shared], False, "one", detached=False)
-        await leader.add([shared, others], False, "other", detached=False)
-        await asyncio.sleep(0)
-        await leader.stop("one")
-        assert statuses(leader) == [scheduler.STOPPED, scheduler.WAITING, scheduler.WAITING]
-        await leader.add([own], False, "third", detached=True)
-        for _ in range(15):
-            await asyncio.sleep(0.2)
-            await leader.news(0, "other")
-        assert statuses(leader) == [scheduler.WAITING] * 3
-        await asyncio.sleep(3.5)  # in which nothing is heard of the other
-        assert statuses(leader) == [scheduler.WAITING, scheduler.STOPPED, scheduler.STOPPED]
-        leader._watch.cancel()
-        await leader.stop("third")
-        assert not leader._leads and not leader._wanted_by
+        leader = Leader("")
+        await leader.begin([job(1)])
+        first = leader._tries[tiny(1).id]
+        await leader.report(tiny(1).id, "a line")
+        await leader.begin([job(1), job(2)])
+        assert leader._tries[tiny(1).id] is first
+        states = [(await leader.news(0))[1][tiny(seed).id] for seed in (1, 2)]
+        assert states == [(scheduler.RUNNING, "a line"), (scheduler.WAITING, "")]
+        await leader.stop()
+        await leader.report(tiny(1).id, "a line that comes late")
+        lines, states = await leader.news(1)
+        assert [state.status for state in states.values()] == [scheduler.STOPPED] * 2
+        assert lines == [f"{tiny(2).id}: {scheduler.STOPPED}"]
+        await leader.begin([job(1)])
+        assert (await leader.news(0))[1][tiny(1).id].status == scheduler.WAITING
 
     asyncio.run(whole())
 
@@ -323,33 +320,24 @@ def test_a_command_that_ends_stops_only_what_no_other_wants(tmp_path, monkeypatc
         (TakenOver("another try"), f"{scheduler.STOPPED}: TakenOver: another try"),
     ],
 )
-def test_a_run_whose_last_try_is_lost_says_why(tmp_path, error, line):
+def test_a_run_whose_last_try_is_lost_says_why(error, line):
     async def whole():
-        leader = Endless(str(tmp_path))
+        leader = Leader("")
         leader.error = error
-        await leader.add([ray_task.Job(tiny(1), 1, 0)], False, "a command", detached=False)
-        await asyncio.gather(*leader._leads.values())
-        leader._watch.cancel()
-        return await leader.news(0, "a command")
+        await leader.begin([job(1)])
+        await asyncio.gather(*leader._ends.values())
+        return await leader.news(0)
 
     assert asyncio.run(whole())[0] == [f"{tiny(1).id}: {line}"]
 
 
-def test_news_that_comes_after_the_end_changes_nothing(tmp_path):
-    """A try that ends at once may be over before its beginning is told."""
-    leader = scheduler.Scheduler(str(tmp_path))
-    asyncio.run(leader.report(tiny(1).id, ray_task.Progress()))
-    assert not leader._states
-
-
 def test_the_summary_counts_and_tells_how_far_each_is():
     states = {
-        "a": scheduler.State(FINISHED, ray_task.Progress()),
-        "b": scheduler.State(scheduler.RUNNING, ray_task.Progress(1200, 0.34, -12.25)),
-        "c": scheduler.State(scheduler.RUNNING, ray_task.Progress()),
+        "a": scheduler.State(FINISHED),
+        "b": scheduler.State(scheduler.RUNNING, "[Steps: 1200]"),
+        "c": scheduler.State(scheduler.RUNNING),
     }
-    running = "b: 34%, 1200 agent steps, score -12.25; c: 0%, 0 agent steps"
-    assert summary(states) == f"1 finished, 2 running; {running}"
+    assert summary(states) == ["1 finished, 2 running", "b: [Steps: 1200]"]
 
 
 def test_runs_begin_in_the_order_of_a_command_without_ray(tmp_path, monkeypatch):
@@ -357,8 +345,9 @@ def test_runs_begin_in_the_order_of_a_command_without_ray(tmp_path, monkeypatch)
     jobs = []
     monkeypatch.setattr(ray_executor, "_nodes", lambda: [{"CPU": 64.0}])
     monkeypatch.setattr(ray_executor, "_check_shared", lambda *storage: None)
+    monkeypatch.setattr(ray_executor, "scheduler_of", lambda *words: None)
     monkeypatch.setattr(RayExecutor, "_cluster", lambda self: contextlib.nullcontext())
-    monkeypatch.setattr(RayExecutor, "_lead", lambda self, planned, *given: jobs.extend(planned))
+    monkeypatch.setattr(RayExecutor, "_lead", lambda self, leader, planned: jobs.extend(planned))
     RayExecutor("auto", None, None, None, False, print).execute(specs, tmp_path / "runs", False)
     assert [job.spec for job in jobs] == sorted(specs, key=order) != specs
 
@@ -484,24 +473,19 @@ def test_what_is_pulled_is_what_was_pushed(tmp_path, url):
     left = {Path("runs/x/lock"), Path("runs/x/metrics.csv.new")}
     assert contents[1] == {path: text for path, text in contents[0].items() if path not in left}
     there.remove()
-    assert not there.is_stored
+    assert not there.pull()
 
 
-def test_a_run_that_has_come_further_here_than_in_the_storage_is_told(tmp_path):
+def test_a_run_that_has_come_further_here_than_in_the_storage_stays(tmp_path):
     run = LiveRun(tmp_path / "here")
     stored = StoredRun(Storage(str(tmp_path / "storage")), tmp_path / "here", "x")
-    said = []
+    assert not stored.pull()
     run.save()
     stored.push()
-    stored.pull(said.append)
+    assert stored.pull()
     run.save()
-    assert not said
-    stored.pull(said.append)
-    [kept] = (tmp_path / "here" / "runs").glob("x.kept-*")
-    assert str(kept) in said[0] and (kept / "checkpoints" / f"{2:012d}").exists()
-    assert [path.name for path in run.folder.glob("checkpoints/*")] == [f"{1:012d}"]
-    stored.pull(said.append)
-    assert len(said) == 1
+    assert not stored.pull()
+    assert list(stored.checkpoints()) == [1, 2]
 
 
 def test_a_checkpoint_that_was_about_to_be_replaced_is_stored(tmp_path):
@@ -521,17 +505,16 @@ def test_a_try_that_was_only_thought_dead_stores_nothing_more(tmp_path):
     run = LiveRun(tmp_path / "first")
     storage = Storage(str(tmp_path / "storage"))
     first, second = (StoredRun(storage, tmp_path / name, "x") for name in ("first", "second"))
-    assert not first.take("a leader")
+    first.claim()
     run.save()
     first.push()
-    assert second.take("a leader")
+    second.claim()
     second.pull()
     run.save()
     with pytest.raises(TakenOver):
         first.push()
     check_resumable(str(tmp_path / "storage"), 1)
     second.push()
-    assert not first.take("another leader")
 
 
 def test_a_try_that_is_taken_over_ends(monkeypatch):
@@ -540,11 +523,11 @@ def test_a_try_that_is_taken_over_ends(monkeypatch):
 
     monkeypatch.setattr(ray_task, "POLL_SECONDS", 0.1)
     checkpoints = iter(range(10**6))
-    taken = SimpleNamespace(checkpoints=lambda: next(checkpoints), push=push)
+    taken = SimpleNamespace(checkpoints=lambda: next(checkpoints), push=push, last_line="")
     # As `attempt` does.
     start, handler = time.monotonic(), signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(TakenOver), ray_task._stored(taken, lambda: None, quiet):
+        with pytest.raises(TakenOver), ray_task._stored(taken, quiet, quiet):
             while time.monotonic() < start + 30:
                 time.sleep(0.1)
     finally:
