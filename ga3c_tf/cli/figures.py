@@ -141,9 +141,7 @@ def reproduce(
 @RESULTS
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a page is out of date.")
 def report(out: Path, check: bool) -> int:
-    """Write the results page, and the generated part of the README.md beside the folder, from records and
-    runs.
-    """
+    """Write the pages of a results folder from its records and runs."""
     from ga3c_tf.reproduce.pages.report import stale_pages, write_pages
     from ga3c_tf.reproduce.results.folder import ResultsFolder
 

@@ -1,10 +1,8 @@
-"""The pages about all figures: the results page, the history of the rules, and the README's part."""
+"""The pages about all figures: the results page, and the history of the rules."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ga3c_tf.errors import UserError
@@ -23,12 +21,9 @@ from ga3c_tf.reproduce.measures.verdicts import (
 from ga3c_tf.reproduce.pages.findings import ATARI, SUBJECTS, Chapter, counts
 from ga3c_tf.reproduce.pages.nine_games import NineGames, aggregate
 from ga3c_tf.reproduce.pages.sentences import Interval, Number, sentence
-from ga3c_tf.reproduce.results import pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 
 KINDS = (HOLDS, FAILS, ALIKE, INCONCLUSIVE, OBSERVED)
-END = "<!-- end of what is generated -->"
-"""Mark in the README after the generated part."""
 
 
 def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
@@ -124,35 +119,3 @@ def history(folder: ResultsFolder, chapters: Sequence[Chapter]) -> list[str]:
 def _findings(name: str, keys: Iterable[str]) -> str:
     """Return the name of a figure at a budget, as a link to its page, and the keys of its claims."""
     return f"[{name}](pages/{name.split(',')[0]}.md) ({', '.join(key.replace('-', ' ') for key in keys)})"
-
-
-def readme(
-    folder: ResultsFolder, chapters: Sequence[Chapter], random: Mapping[str, float]
-) -> dict[Path, str]:
-    """Return the README beside the results folder with its generated part; {} if it has no marks for one.
-
-    Raises:
-        UserError: the README cannot be read, or its marks are not exactly one pair.
-    """
-    place = folder.path.resolve()
-    file = place.parent / "README.md"
-    begin = f"<!-- generated from {place.name}/ by ga3c-tf report; do not edit -->"
-    try:
-        text = file.read_text(encoding="utf-8") if file.exists() else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {file}: {error}") from None
-    before, mark, rest = text.partition(begin)
-    if not mark:
-        return {}
-    _, end, after = rest.partition(END)
-    if not end or begin in rest:
-        raise UserError(f"{file} needs the line '{begin}' once, and '{END}' after it")
-    of_paper = {subject: kinds for (paper, subject), kinds in counts(chapters).items() if paper}
-    lines = lines_of(
-        "front_page.md",
-        results=place.name,
-        about_atari=of_paper[ATARI],
-        of_paper=sum(of_paper.values(), start=Counter()),
-        published=pretrained.brief_rows(folder, f"{place.name}/weights", random),
-    )
-    return {file: "\n".join([before + begin, "", *lines, "", END]) + after}

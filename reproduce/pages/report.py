@@ -1,4 +1,4 @@
-"""Writes the pages of a results folder, and the part of the checkout's README that shows its results.
+"""Writes the pages of a results folder.
 
 The text depends only on the records and the small files of the runs, so the same folder always gives the same
 pages.
@@ -34,7 +34,7 @@ ELSEWHERE = re.compile(r"\[([^]]+)\]\((?:\.\./)+(?:docs/|HISTORY)[^)]*\)| \(D\d+
 
 
 def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
-    """Write the pages of the folder and the generated part of the README beside it; return its README.md.
+    """Write the pages of the folder; return its README.md.
 
     `say` is called with one line before waiting for another command.
 
@@ -96,7 +96,7 @@ def _texts(folder: ResultsFolder) -> dict[Path, str]:
         texts = {file: ELSEWHERE.sub(r"\1", text) for file, text in texts.items()}
     elif registry := registry_of(folder.path / "weights"):
         texts[folder.path / "weights" / REGISTRY] = registry
-    return texts | overview.readme(folder, begun, random)
+    return texts
 
 
 def _figure_pages(

@@ -66,15 +66,15 @@ class Published(NamedTuple):
         """Name of the game in the records; empty if it is none of them."""
         return NAMES.get(self.env_id, "")
 
-    def name(self, link: str) -> str:
-        """Return the name of the weights, as a link to their card if they have one."""
-        name = self.folder.name
-        return f"[{name}]({link}/{name})" if (self.folder / CARD).exists() else name
-
-    def warning(self, random: Mapping[str, float]) -> str:
-        """Return what follows the score of an agent below the random policy; empty for the others."""
-        below = self.scores[0].mean < random.get(self.game, -math.inf)
-        return ", **below the random policy**" if below else ""
+    def score(self, link: str, random: Mapping[str, float]) -> str:
+        """Return the first score with its interval, as a link to the card, and whether it is below the random
+        policy.
+        """
+        shown = self.scores[0]
+        has_card = (self.folder / CARD).exists()
+        text = f"[{shown.text}]({link}/{self.folder.name})" if has_card else shown.text
+        below = shown.mean < random.get(self.game, -math.inf)
+        return f"{text}{shown.interval}{', **below the random policy**' * below}"
 
 
 def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[str]:
@@ -91,8 +91,8 @@ def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[
     papers = _papers_scores(folder)
     lines = [
         [
-            entry.name(link),
-            f"{entry.scores[0].text}{entry.scores[0].interval}{entry.warning(random)}",
+            entry.folder.name,
+            entry.score(link, random),
             ", ".join(score.text for score in entry.scores[1:]) or "-",
             entry.millions,
             entry.minutes,
@@ -102,22 +102,6 @@ def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[
         for entry in _published(folder)
     ]
     return table(HEADER, lines) if lines else []
-
-
-def brief_rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[str]:
-    """Return a table of scores only, of those that play the paper's games; see `rows`."""
-    papers = _papers_scores(folder)
-    lines = [
-        [
-            entry.name(link),
-            number(random.get(entry.game)),
-            f"{number(entry.scores[0].mean)}{entry.warning(random)}",
-            number(papers[entry.game]),
-        ]
-        for entry in _published(folder)
-        if entry.game in papers
-    ]
-    return table(["game", "random policy", "our agent", "GA3C (paper)"], lines) if lines else []
 
 
 def _papers_scores(folder: ResultsFolder) -> dict[str, float | None]:
@@ -150,9 +134,7 @@ def _again(file: Path) -> dict[str, list[Score]]:
     try:
         evaluations = pd.read_csv(file).groupby("weights", sort=False)
         fields = [*Score._fields]
-        return {
-            name: [*map(Score._make, rows[fields].itertuples(index=False))] for name, rows in evaluations
-        }
+        return {name: [*map(Score._make, rows[fields].itertuples(index=False))] for name, rows in evaluations}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError):

@@ -17,7 +17,6 @@ from ga3c_tf.reproduce.measures.text import TEMPLATES, lines_of
 from ga3c_tf.reproduce.measures.verdicts import HOLDS, INCONCLUSIVE, NO_DIFFERENCE, Claim, Verdict, above
 from ga3c_tf.reproduce.pages import overview
 from ga3c_tf.reproduce.pages.findings import ATARI, SMALL, SPEED, chapters, counts
-from ga3c_tf.reproduce.pages.overview import END
 from ga3c_tf.reproduce.pages.report import said, stale_pages, write_pages
 from ga3c_tf.reproduce.pages.sentences import PLAIN, cells, phrase, sentence
 from ga3c_tf.reproduce.results import pretrained
@@ -170,15 +169,12 @@ def test_the_published_pages_are_short():
     assert words(PUBLISHED.path / "RULES.md") <= 900
 
 
-# what the README beside a results folder shows of it
-
-BEGIN = "<!-- generated from results/ by ga3c-tf report; do not edit -->"
+# the table of published weights
 
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A README with the marks, and a results folder in which nothing has been run."""
-    (tmp_path / "README.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    """A results folder in which nothing has been run."""
     shutil.copytree(ROOT / "results" / "paper", tmp_path / "results" / "paper")
     return tmp_path
 
@@ -200,29 +196,14 @@ def publish(checkout, mean, name="pong"):
     (folder / "episode.gif").write_bytes(b"GIF89a")
 
 
-def test_only_what_is_between_the_marks_is_written(checkout):
-    folder = ResultsFolder(checkout / "results")
-    write_pages(folder, print)
-    text = (checkout / "README.md").read_text()
-    assert text.startswith(f"before\n{BEGIN}\n\nThe runs support 0 claims of the paper")
-    assert text.endswith(f"\n{END}\nafter\n")
-    assert "\nold\n" not in text and "(results/README.md)" in text
-    assert stale_pages(folder) == [] and "Trained agents" not in text
-    write_pages(folder, print)
-    assert (checkout / "README.md").read_text() == text
-
-
 def test_published_weights_stand_beside_the_papers_score(checkout):
     folder = ResultsFolder(checkout / "results")
     write_pages(folder, print)
     publish(checkout, 19.25)
-    assert stale_pages(folder) == [checkout / "results" / "README.md", checkout / "README.md"]
+    assert stale_pages(folder) == [checkout / "results" / "README.md"]
     write_pages(folder, print)
-    row = "| [pong](results/weights/pong) | - | 19.2 | 18 |"
-    text = (checkout / "README.md").read_text()
-    assert row in text and "| game | random policy | our agent | GA3C (paper) |" in text
-    row = "| 19.2 (30 episodes) [18, 20] | - | 11 | 92.5 | - | 18 |"
-    assert f"| [pong](weights/pong) {row}" in (folder.path / "README.md").read_text()
+    row = "| pong | [19.2 (30 episodes)](weights/pong) [18, 20] | - | 11 | 92.5 | - | 18 |"
+    assert row in (folder.path / "README.md").read_text() and stale_pages(folder) == []
 
 
 def test_of_several_evaluations_the_one_with_most_episodes_is_shown(checkout):
@@ -235,10 +216,8 @@ def test_of_several_evaluations_the_one_with_most_episodes_is_shown(checkout):
     folder = ResultsFolder(checkout / "results")
     lines = pretrained.rows(folder, "w", {"pong": 18.0})
     others = "19.2 (30 episodes), 18.5 (30 episodes)"
-    numbers = f"17.9 [17.5, 18.3], **below the random policy** | {others} | 11 | 92.5 | 18 | 18"
-    assert lines[2:] == [f"| [pong](w/pong) | {numbers} |"]
-    brief = pretrained.brief_rows(folder, "w", {"pong": 18.0})
-    assert brief[2:] == ["| [pong](w/pong) | 18 | 17.9, **below the random policy** | 18 |"]
+    numbers = f"[17.9](w/pong) [17.5, 18.3], **below the random policy** | {others} | 11 | 92.5 | 18 | 18"
+    assert lines[2:] == [f"| pong | {numbers} |"]
     assert "| mean score of 100 episodes [95 % interval] | other evaluations |" in lines[0]
     (weights / "again.csv").write_text("weights\npong\n")
     with pytest.raises(UserError, match=r"again\.csv is damaged"):
@@ -258,23 +237,6 @@ def test_weights_that_were_played_here_are_in_the_summary_of_the_users_page(chec
     assert f"| pong | 18.6 (5 episodes){shown} | - | 1.8e-05 | - | - | 18 |" in summary
 
 
-def test_another_results_folder_leaves_the_readme_alone(checkout):
-    (checkout / "results").rename(checkout / "mine")
-    before = (checkout / "README.md").read_bytes()
-    write_pages(ResultsFolder(checkout / "mine"), print)
-    assert (checkout / "README.md").read_bytes() == before and stale_pages(
-        ResultsFolder(checkout / "mine")
-    ) == []
-
-
-@pytest.mark.parametrize("text", [f"{BEGIN}\n", f"{END}\n{BEGIN}\n", f"{BEGIN}\n{BEGIN}\n{END}\n"])
-def test_marks_that_are_not_a_pair_are_refused(checkout, text):
-    (checkout / "README.md").write_text(text)
-    with pytest.raises(UserError, match="needs the line"):
-        write_pages(ResultsFolder(checkout / "results"), print)
-    assert (checkout / "README.md").read_text() == text and not (checkout / "results" / "README.md").exists()
-
-
 def test_a_page_that_cannot_be_written_is_one_line(checkout):
     (checkout / "results" / "README.md").mkdir()
     with pytest.raises(UserError, match=r"cannot write .*results/README\.md: Is a directory"):
@@ -290,7 +252,6 @@ def test_a_damaged_score_is_named(checkout):
 
 def test_every_picture_of_the_readme_is_there():
     text = (ROOT / "README.md").read_text()
-    assert text.count("<!-- generated from results/") == 1
     for line in text.splitlines():
         for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", line):
             assert (ROOT / picture).is_file(), line
