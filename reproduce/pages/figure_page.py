@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from ga3c_tf.reproduce.measures.text import game_title, lines_of
 from ga3c_tf.reproduce.measures.verdicts import NO_DIFFERENCE, Claim
 from ga3c_tf.reproduce.pages.findings import Chapter
@@ -86,12 +84,12 @@ def _tables(chapter: Chapter) -> Iterator[ShownTable]:
 
 
 def _shown(title: str, header: list[str], rows: list[list[str]], folded: bool) -> ShownTable:
-    frame = pd.DataFrame(rows, columns=header)
-    frame = frame.loc[:, ~frame.isin(["", "-"]).all()]
-    runs = frame.iloc[:, -1].unique()
+    columns = [column for column in zip(header, *rows, strict=True) if {*column[1:]} - {"", "-"}]
+    runs = {*columns[-1][1:]}
     if len(runs) == 1:  # said under the table
-        frame = frame.iloc[:, :-1]
-    return ShownTable(title, list(frame), frame.values.tolist(), folded, runs[0] if len(runs) == 1 else "")
+        del columns[-1]
+    head, *lines = map(list, zip(*columns, strict=True))
+    return ShownTable(title, head, lines, folded, runs.pop() if len(runs) == 1 else "")
 
 
 def _new_seeds(chapter: Chapter, claim: Claim) -> str:

@@ -82,7 +82,7 @@ def archived(folder: Path) -> Files:
     Raises:
         UserError: an archive is damaged.
     """
-    for archive in folder.parent.glob(f"*{SUFFIX}"):
+    for archive in _archives(folder.parent):
         if folder.name.startswith(f"{archive.name.removesuffix(SUFFIX)}-"):  # so few archives are read
             record = records(archive).get(folder.name)
             if record:
@@ -92,7 +92,12 @@ def archived(folder: Path) -> Files:
 
 def archived_ids(runs: Path) -> list[str]:
     """Return the ids of the runs in all archives of a folder, sorted."""
-    return sorted(run_id for archive in runs.glob(f"*{SUFFIX}") for run_id in records(archive))
+    return sorted(run_id for archive in _archives(runs) for run_id in records(archive))
+
+
+@read_once
+def _archives(runs: Path) -> list[Path]:
+    return [*runs.glob(f"*{SUFFIX}")]
 
 
 @read_once
