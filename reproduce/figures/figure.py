@@ -231,7 +231,7 @@ class Figure:
         if not self.by_game:
             return {"": table}
         parts = dict(table.parts("game"))
-        return {game: part for game, part in parts.items() if len(parts) == 1 or results.of_game(game).begun}
+        return {game: part for game, part in parts.items() if len(parts) == 1 or results.has_begun(part.runs)}
 
     def verdicts(self, results: Results) -> list[Claim]:
         """Return the claims of all games with their verdicts.

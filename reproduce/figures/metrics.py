@@ -119,6 +119,10 @@ def lag_measures(run: RecordedRun) -> list[Measure]:
     return [measure for measure in measures if measure.metric not in (CLIPPED, FLOORED) or measure.value >= 0]
 
 
+OF_LAGGED_RUNS = (score_from_first_update, final_score, first_score, lag_measures)
+"""The numbers of runs that are compared by their policy lag."""
+
+
 def gain(row: Row) -> float:
     """Return the mean score of a run minus its first score; 0 if it diverged."""
     if row.run.diverged:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,12 +42,6 @@ class Results:
                 statuses[str(record.run_id)] = record.status
         return statuses
 
-    def of_game(self, game: str) -> Results:
-        """Return the results of one game only."""
-        runs = [run for run in self.runs if run.spec.game == game]
-        records = [record for record in self.records if record.game == game]
-        return dataclasses.replace(self, runs=runs, records=records)
-
     def value(self, run: RecordedRun, metric: str) -> float | None:
         """Return the value of a metric of this run, or None if it has none."""
         return self.values[run.spec.id].get(metric)
@@ -63,10 +56,14 @@ class Results:
         """Return 'measured', or the recorded reason why a value is missing; 'not run' without a record."""
         return self._statuses.get(run.spec.id, NOT_RUN)
 
+    def has_begun(self, runs: Iterable[RecordedRun]) -> bool:
+        """Return whether any of these runs is finished or known to have failed."""
+        return any(run.finished or self.status(run) != NOT_RUN for run in runs)
+
     @property
     def begun(self) -> bool:
         """Whether any run is finished or known to have failed."""
-        return any(run.finished or self.status(run) != NOT_RUN for run in self.runs)
+        return self.has_begun(self.runs)
 
     @property
     def judges_gpu(self) -> bool:

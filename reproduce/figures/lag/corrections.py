@@ -122,12 +122,7 @@ class CorrectionsFigure(Figure):
         {"correction": "v-trace", "called": ("v-trace", AS_IT_RUNS)},
     )
     labels = {"correction": str, "lag": str}
-    measured = (
-        metrics.score_from_first_update,
-        metrics.final_score,
-        metrics.first_score,
-        metrics.lag_measures,
-    )
+    measured = metrics.OF_LAGGED_RUNS
     main = (SCORE, "points")
     scores = (SCORE, metrics.END)
     by_game = True

@@ -153,13 +153,7 @@ def _moved(run: RecordedRun) -> list[Measure]:
     ]
 
 
-MEASURED = (
-    metrics.score_from_first_update,
-    metrics.final_score,
-    metrics.first_score,
-    metrics.lag_measures,
-    _moved,
-)
+MEASURED = (*metrics.OF_LAGGED_RUNS, _moved)
 
 
 class ToleratedLagFigure(Figure):

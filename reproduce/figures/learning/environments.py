@@ -21,7 +21,6 @@ from ga3c_tf.reproduce.figures.tables import MINUTES, UNFINISHED, Table, mean_of
 from ga3c_tf.reproduce.figures.throughput.pps import AGENTS
 from ga3c_tf.reproduce.measures.curves import score_at_start
 from ga3c_tf.reproduce.measures.estimates import pooled
-from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Claim, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -140,10 +139,7 @@ class EnvironmentsFigure(Figure):
         looks = 2 if any(both[game].has_added for game in compared) else 1
         estimate = pooled([(x, y) for x, y in compared.values()], -MARGIN, note=note).looked(looks)
         # In a game with both systems, some runs have begun but not all have ended.
-        missing = any(
-            part.missing.applies and any(table.results.status(run) != NOT_RUN for run in part.runs)
-            for part in both.values()
-        )
+        missing = any(part.missing.applies and part.results.has_begun(part.runs) for part in both.values())
         nothing = not any(scored(part.select(system=other), EVALUATED, FINAL) for part in both.values())
         guards = [Guard(RUNS_MISSING, nothing), Guard(TOO_SHORT, not compared), Guard(RUNS_MISSING, missing)]
         key = f"as-much-as-{other.lower()}"
