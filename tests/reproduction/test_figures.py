@@ -67,6 +67,15 @@ def test_every_figure_is_made_from_smoke_runs(name, folder, svg_only):
     assert list(folder.path.glob(f"{name}*.svg"))
 
 
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_plans_the_runs_of_any_game_or_refuses_it(name):
+    """Also an environment of the user's own; nothing but a UserError refuses."""
+    figure = FIGURES[name]
+    for budget, defaults in figure.games.items():
+        for game in ("boxing", "cartpole", "minatar_freeway", "mine:Pole-v0", *defaults):
+            assert figure.takes_games(budget, [game]) or game not in defaults
+
+
 def test_pps_needs_all_networks_a_gpu_and_all_cores_for_a3c():
     def number(spec):
         place = list(pps.NETWORKS).index(spec.config.network)

@@ -67,13 +67,10 @@ ROW = ("optimizer", "rate", "agents")
 
 def gains(table: Measurements) -> np.ndarray:
     """Return the gain of each run: [optimizer, rate, agents, seed, lag], not-a-number where there is none."""
-    axes = [*(table.names(name) for name in (*ROW, "seed")), list(LAGS)]
-    values = np.full([len(axis) for axis in axes], np.nan)
-    for row in table.rows:
-        key = row.key((*ROW, "seed", "lag"))
-        if key[-1] in LAGS:  # those of smoke runs are not
-            values[tuple(axis.index(place) for axis, place in zip(axes, key, strict=True))] = gain(row)
-    return values
+    axes = [*(table.names(name) for name in (*ROW, "seed")), LAGS]
+    values = pd.Series({row.key((*ROW, "seed", "lag")): gain(row) for row in table.rows})
+    every = values.reindex(pd.MultiIndex.from_product(axes))  # without the lags of smoke runs
+    return every.to_numpy(float).reshape([len(axis) for axis in axes])
 
 
 def shares(gain: np.ndarray) -> np.ndarray:
