@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ga3c_tf.reproduce.figures.normalized import papers_score
 from ga3c_tf.reproduce.measures.text import game_title, lines_of
 from ga3c_tf.reproduce.measures.verdicts import NO_DIFFERENCE, Claim
 from ga3c_tf.reproduce.pages.findings import Chapter
+from ga3c_tf.reproduce.pages.nine_games import NineGames, span
 from ga3c_tf.reproduce.pages.sentences import cells, sentence
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
@@ -29,10 +31,11 @@ class ShownTable(NamedTuple):
     runs: str  # number of runs of each row, if they have the same number; else empty
 
 
-def lines(folder: ResultsFolder, chapters: Sequence[Chapter], extra: Sequence[str] = ()) -> list[str]:
-    """Return the page of a figure, with its budgets in `chapters` and further lines."""
+def lines(folder: ResultsFolder, chapters: Sequence[Chapter], games: NineGames | None) -> list[str]:
+    """Return the page of a figure, with its budgets in `chapters`; that of `scores` has the nine games."""
     parts = [part for chapter in chapters for part in _parts(folder, chapter)]
-    return lines_of("figure.md", figure=chapters[0].figure, parts=parts, extra=extra)
+    words = {"games": games, "span": span, "papers_score": papers_score}
+    return lines_of("figure.md", figure=chapters[0].figure, parts=parts, **words)
 
 
 def _parts(folder: ResultsFolder, chapter: Chapter) -> Iterator[dict[str, Any]]:

@@ -16,12 +16,11 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.measurements import grouped
 from ga3c_tf.reproduce.figures.metrics import RANDOM
-from ga3c_tf.reproduce.figures.normalized import papers_score
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.pages import figure_page, overview
 from ga3c_tf.reproduce.pages.findings import Chapter, chapters
-from ga3c_tf.reproduce.pages.nine_games import NineGames, span
+from ga3c_tf.reproduce.pages.nine_games import NineGames
 from ga3c_tf.reproduce.pages.sentences import sentence
 from ga3c_tf.reproduce.results import pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder
@@ -106,10 +105,8 @@ def _figure_pages(
     by_figure = grouped(begun, lambda chapter: chapter.figure.name)
     pages = {"RULES.md": lines_of("rules.md", published_here=folder.published, figures=list(by_figure))}
     for name, of_figure in by_figure.items():
-        extra: list[str] = []
-        if games and name == scores.FIGURE.name:
-            extra = lines_of("equal-steps.md", games=games, span=span, papers_score=papers_score)
-        pages[f"pages/{name}.md"] = figure_page.lines(folder, of_figure, extra)
+        of_games = games if name == scores.FIGURE.name else None
+        pages[f"pages/{name}.md"] = figure_page.lines(folder, of_figure, of_games)
     return pages
 
 

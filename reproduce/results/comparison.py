@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import grouped, measured_alike
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.estimates import paired, welch
-from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
+from ga3c_tf.reproduce.measures.text import mean_ci, number, table
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES, Claim, Guard, above, judged
 from ga3c_tf.reproduce.runs.run import RecordedRun, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
@@ -32,9 +32,7 @@ def _settings(paper: Results, changed: Results) -> Groups:
 
 
 def section(figure: Figure, paper: Results, changed: Results) -> list[str]:
-    """Return Markdown with the main number of each setting by both methods, and verdicts on their
-    differences.
-    """
+    """Return a table of the main number of each setting by both methods, with verdicts on the differences."""
     settings = _settings(paper, changed)
     names = _names(settings)
     numbers = {
@@ -51,9 +49,8 @@ def section(figure: Figure, paper: Results, changed: Results) -> list[str]:
         effect = number(estimate.effect if estimate.n else None)
         means = map(mean_ci, numbers[setting])
         rows.append([claim.text, *means, effect, claim.finding.verdict, changed.unfinished(of_user)])
-    metric, unit = figure.main
     method = described(changed.runs[0].spec.changes)
-    return [*lines_of("comparison.md", metric=metric, unit=unit, method=method, rows=rows), ""]
+    return table(["setting", PAPERS, method, "difference", "greater than the paper's", "not finished"], rows)
 
 
 def _claim(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import io
 import json
+import math
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+import numpy as np
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration, agree
@@ -17,7 +20,6 @@ from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.runs.archive import RUN_FILE, read_record, read_run
 from ga3c_tf.reproduce.runs.specs import RunSpec
-from ga3c_tf.reproduce.runs.steady import steady_rates
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.curve import CURVE_COLUMNS, Columns
 from ga3c_tf.runs.folder import cores_of, has_checkpoint, machine_of
@@ -35,6 +37,27 @@ Calibrations guard against a machine whose speed changes between hours.
 """
 LEAST_CPU = 0.5
 """Share of the cores A3C uses at least if alone on the machine: its agents never wait for each other."""
+
+AVERAGED = (
+    "prediction_batch",
+    "training_batch",
+    "training_queue",
+    "prediction_queue",
+    "policy_lag_mean",
+    "policy_lag_p95",
+    "kl",
+    "total_variation",
+    "effective_sample_size",
+    "clipped",
+    "floored",
+    "version_spread",
+    "bootstrap_lag",
+    "chi_squared",
+    "k3",
+    "m2",
+    "masked",
+)
+"""Columns of metrics.csv with a meaningful mean."""
 
 
 @dataclass(frozen=True)
@@ -207,10 +230,45 @@ class RecordedRun:
 
         Returns:
             'seconds' covered; 'pps' and 'tps', agent steps and updates per second; and the means of the
-            columns `steady.AVERAGED` of metrics.csv, not-a-number if nothing was logged.
+            columns `AVERAGED` of metrics.csv, not-a-number if nothing was logged.
         """
         starts = [float(session.get("time_s", 0.0)) for session in self.sessions]
-        return steady_rates(self.metrics, starts, after_s)
+        return _steady_rates(self.metrics, starts, after_s)
+
+
+def _steady_rates(metrics: Columns, starts: Sequence[float], after_s: float) -> dict[str, float]:
+    """Return what `RecordedRun.steady` describes, of sessions that start at these seconds of training."""
+    times = metrics["time_s"]
+    # 1. Find the rows of each session after its start.
+    ends = [*starts[1:], math.inf]
+    parts = [
+        np.flatnonzero((times >= start + after_s) & (times <= end))
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    parts = [rows for rows in parts if len(rows) > 1]
+    # 2. Count what happened between the first and the last row of each part.
+    counted = ("time_s", "agent_steps", "updates")
+    if parts:
+        seconds, steps, updates = (
+            sum(metrics[name][rows[-1]] - metrics[name][rows[0]] for rows in parts) for name in counted
+        )
+        # A row describes the time since the row before it, so a part's first row only marks its beginning.
+        inside = np.concatenate([rows[1:] for rows in parts])
+    else:
+        seconds, steps, updates = (metrics[name][-1] for name in counted)
+        inside = np.arange(len(times))
+    # 3. Average the columns over these rows.
+    means = {name: _mean(metrics[name][inside]) for name in AVERAGED}
+    return {
+        "seconds": float(seconds),
+        "pps": float(steps / seconds),
+        "tps": float(updates / seconds),
+        **means,
+    }
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
 
 
 def comparable(runs: Iterable[RecordedRun]) -> bool:
