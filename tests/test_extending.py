@@ -133,11 +133,11 @@ def test_the_examples_correction_is_none_without_lag_and_bounded_with_it():
         }
         with tf.GradientTape(persistent=True) as tape:
             batch = Batch(logits=logits, beta=0.0, mu_log_probabilities=log_mu, **columns)
-            own, plain = example(batch, None)[0], losses.actor_critic(batch, Config(correction="none"))[0]
-        gradients[lag] = [tape.gradient(loss, logits).numpy() for loss in (own, plain)]
+            both = example(batch, None)[0], losses.actor_critic(batch, Config(correction="none"))[0]
+        gradients[lag] = [tape.gradient(loss, logits).numpy() for loss in both]
     for lag, factor in (("none", 1.0), ("high", 2.0)):
-        own, plain = gradients[lag]
-        np.testing.assert_allclose(own, factor * plain, rtol=1e-5)
+        corrected, plain = gradients[lag]
+        np.testing.assert_allclose(corrected, factor * plain, rtol=1e-5)
 
 
 @pytest.mark.slow
