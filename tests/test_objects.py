@@ -107,3 +107,11 @@ def test_an_agent_predicts_as_one_of_stable_baselines3():
     assert len(drawn) > 1
     greedy = ga3c_tf.load_agent("minatar_breakout", device="cpu", greedy=True)
     assert greedy.predict(state)[0] == best
+
+
+def test_stable_baselines3_itself_evaluates_an_agent():
+    evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
+    agent = ga3c_tf.load_agent("minatar_breakout", device="cpu", seed=3)
+    env = agent.make_environment()
+    scores, lengths = evaluation.evaluate_policy(agent, env, 2, return_episode_rewards=True, warn=False)
+    assert len(scores) == 2 and min(scores) > 1 and min(lengths) > 20

@@ -1,0 +1,152 @@
+"""Compares the speed of Stable-Baselines3 and ga3c_tf with the settings of compare_sb3_settings.py.
+
+    python examples/compare_sb3_speed.py CartPole-v1 --output speed.json
+
+All systems start, and then train in turn, `--repeats` times: while one trains for `--seconds`, the others are
+stopped (SIGSTOP). The result is agent steps per second, by system and turn, and the median of the turns. The
+file is a JSON list, to which the result is added.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from compare_sb3_settings import PAIRS, ga3c_options, sb3_model
+
+ENDLESS = 10**9
+"""Agent steps of a run that is ended from outside."""
+ROW_SECONDS = 0.2
+"""Least time between two rows of steps."""
+
+
+class Side:
+    """One system, which trains in a process group of its own and writes rows with time_s and agent_steps."""
+
+    def __init__(self, system: str, environment: str, command: str, folder: Path, threads: int):
+        run = folder / system
+        if system in PAIRS:
+            options = [*ga3c_options(system, environment), "--log-seconds", str(ROW_SECONDS)]
+            words = [command, "train", environment, *options, "--steps", str(ENDLESS), "--run-dir", str(run)]
+            self._file = run / "metrics.csv"
+        else:
+            self._file = folder / f"{system}.csv"
+            words = [sys.executable, __file__, environment, "--train", system, "--output", str(self._file)]
+            words += ["--threads", str(threads)]
+        self._output = open(folder / f"{system}.txt", "w")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            words, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+    def rows(self) -> list[tuple[float, float]]:
+        """Return the time in seconds and the agent steps of each complete row."""
+        if self._process.poll() is not None:
+            sys.exit(Path(self._output.name).read_text())
+        if not self._file.exists():
+            return []
+        text = self._file.read_text()
+        rows = csv.DictReader(text[: text.rfind("\n") + 1].splitlines())
+        return [(float(row["time_s"]), float(row["agent_steps"])) for row in rows]
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to all processes of the system."""
+        os.killpg(self._process.pid, number)
+
+    def end(self) -> None:
+        """End all processes of the system."""
+        self.signal(signal.SIGKILL)
+        self._process.wait()
+        self._output.close()
+
+    def speed(self, seconds: float) -> float:
+        """Let the system train for some seconds; return its agent steps per second."""
+        before = len(self.rows())
+        self.signal(signal.SIGCONT)
+        time.sleep(seconds)
+        self.signal(signal.SIGSTOP)
+        rows = self.rows()[before + 1 :]  # the first row, or the second, covers the stop
+        return (rows[-1][1] - rows[0][1]) / (rows[-1][0] - rows[0][0])
+
+
+def train_sb3(system: str, environment: str, file: Path, threads: int) -> None:
+    """Train without end, and write a row at the begin of a rollout."""
+    import torch
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class Recorder(BaseCallback):
+        newest = 0.0
+
+        def _on_step(self) -> bool:
+            return True
+
+        def _on_rollout_start(self) -> None:
+            now = time.monotonic()
+            if now - self.newest >= ROW_SECONDS:
+                self.newest = now
+                print(f"{now},{self.num_timesteps}", file=opened, flush=True)
+
+    torch.set_num_threads(threads)
+    model = sb3_model(system, environment, seed=1)
+    with open(file, "w") as opened:
+        print("time_s,agent_steps", file=opened, flush=True)
+        model.learn(ENDLESS, callback=Recorder())
+
+
+def compare(given: argparse.Namespace) -> dict[str, list[float]]:
+    """Return the agent steps per second by system, one of each turn."""
+    speeds: dict[str, list[float]] = {system: [] for system in given.systems}
+    sides: dict[str, Side] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            for system in given.systems:
+                command = (system, given.environment, given.ga3c_tf, Path(folder), given.threads)
+                sides[system] = Side(*command)
+            for side in sides.values():
+                while len(side.rows()) < given.warm_rows:
+                    time.sleep(0.1)
+                side.signal(signal.SIGSTOP)
+            for _ in range(given.repeats):
+                for system, side in sides.items():
+                    speeds[system].append(round(side.speed(given.seconds), 1))
+        finally:
+            for side in sides.values():
+                side.end()
+    return speeds
+
+
+def main() -> None:
+    """Compare the speed of the systems, and write it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("environment")
+    parser.add_argument("--systems", nargs="+", default=["sb3-a2c", "a2c", "sb3-ppo", "ppo", "ga3c"])
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1, help="threads of PyTorch")
+    parser.add_argument("--warm-rows", type=int, default=5, help="rows of steps before a system is ready")
+    parser.add_argument("--output", type=Path, default=Path("speed.json"))
+    parser.add_argument("--ga3c-tf", default="ga3c-tf", help="path of the command ga3c-tf")
+    parser.add_argument("--train", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.train:
+        train_sb3(given.train, given.environment, given.output, given.threads)
+        return
+    speeds = compare(given)
+    results = json.loads(given.output.read_text()) if given.output.exists() else []
+    for system, turns in speeds.items():
+        result = {"environment": given.environment, "system": system, "turns": turns}
+        results.append({**result, "median": statistics.median(turns), "command": sys.argv})
+        print(f"{given.environment} {system}: {statistics.median(turns):,.0f} steps per second {turns}")
+    given.output.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
