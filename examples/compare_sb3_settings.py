@@ -108,9 +108,9 @@ def sb3_environments(environment: str, number: int, seed: int) -> Any:
     if environment.startswith("ALE/"):
         # AtariWrapper repeats the action by itself.
         plain = {"frameskip": 1, "repeat_action_probability": 0.0}
-        # Emulators are slow enough for processes of their own.
-        screens = make_atari_env(environment, number, seed, env_kwargs=plain, vec_env_cls=SubprocVecEnv)
-        return VecFrameStack(screens, 4)
+        # Processes of their own, for all cores. They are forked, since each would import PyTorch else.
+        processes = {"vec_env_cls": SubprocVecEnv, "vec_env_kwargs": {"start_method": "fork"}}
+        return VecFrameStack(make_atari_env(environment, number, seed, env_kwargs=plain, **processes), 4)
     if environment.startswith("MinAtar/"):
         from minatar.gym import register_envs
 

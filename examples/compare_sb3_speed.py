@@ -48,14 +48,15 @@ class Side:
         )
 
     def rows(self) -> list[tuple[float, float]]:
-        """Return the time in seconds and the agent steps of each complete row."""
+        """Return the time in seconds and the agent steps of each complete row since the first step."""
         if self._process.poll() is not None:
             sys.exit(Path(self._output.name).read_text())
         if not self._file.exists():
             return []
         text = self._file.read_text()
         rows = csv.DictReader(text[: text.rfind("\n") + 1].splitlines())
-        return [(float(row["time_s"]), float(row["agent_steps"])) for row in rows]
+        steps = [(float(row["time_s"]), float(row["agent_steps"])) for row in rows]
+        return [row for row in steps if row[1] > 0]
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to all processes of the system."""
@@ -139,6 +140,7 @@ def main() -> None:
     if given.train:
         train_sb3(given.train, given.environment, given.output, given.threads)
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # which ends the systems too
     speeds = compare(given)
     results = json.loads(given.output.read_text()) if given.output.exists() else []
     for system, turns in speeds.items():

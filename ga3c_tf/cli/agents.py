@@ -194,8 +194,7 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
     "--format",
     "form",
     type=click.Choice(["onnx", "savedmodel", "keras"]),
-    required=True,
-    help="ONNX, TensorFlow's SavedModel (a folder), or Keras.",
+    help="ONNX, TensorFlow's SavedModel (a folder), or Keras.  [default: by the suffix of --output]",
 )
 @click.option(
     "-o",
@@ -217,7 +216,7 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
 def export(
     run: Path | None,
     pretrained: str | None,
-    form: str,
+    form: str | None,
     output: Path | None,
     episodes: int,
     checkpoint: str,
@@ -226,8 +225,12 @@ def export(
     """Export the network of the trained agent of RUN for use without this package, with a JSON file of
     metadata.
     """
-    from ga3c_tf.trained.export import check_export, default_file, export_agent, metadata_of
+    from ga3c_tf.trained.export import check_export, default_file, export_agent, form_of, metadata_of
 
+    if form is None:
+        if output is None:
+            raise UserError("name a --format, or an --output that ends in .onnx or .keras")
+        form = form_of(output)
     run = _agent_folder(run, pretrained)
     file = output or default_file(run, form)
     check_export(file, form)

@@ -39,6 +39,8 @@ ELSEWHERE = {
     "env_id": _row("env", "env_id", "env", "ATARI_GAME"),
 }
 """Names of settings in other programs, by setting and program."""
+OF_OTHER_COMMANDS = {"pretrained": "initial_weights"}
+"""Settings of a training by the name of an option that other commands have for the like."""
 
 
 def setting_called(name: str) -> str | None:
@@ -55,4 +57,4 @@ def setting_called(name: str) -> str | None:
     for setting_name, row in ELSEWHERE.items():
         if any(plain == other.lower() for names in row.values() for other in names):
             return setting_name
-    return None
+    return OF_OTHER_COMMANDS.get(plain)

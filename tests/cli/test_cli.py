@@ -198,6 +198,7 @@ def test_games_lists_the_atari_ids():
         (["train", "CartPole-v1", "--num_agents", "4"], "No such option '--num_agents'; it is --agents here"),
         (["train", "--env-id", "CartPole-v1"], "No such option '--env-id'; it is the first argument here"),
         (["bench", "--n-envs", "8"], "No such option '--n-envs'; it is --agents here"),
+        (["train", "CartPole-v1", "--pretrained", "x"], "it is --initial-weights here"),
         (["train"], "Missing argument 'ENV_ID'"),
         (["trian"], "No such command 'trian'"),
         (["train", "CartPole-v1", "--network", "no_such_module:build"], "no_such_module"),

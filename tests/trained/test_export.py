@@ -387,7 +387,7 @@ def test_a_run_in_a_folder_of_any_name_is_trained_resumed_evaluated_and_exported
         ("resume", run, "--steps", 90),
         ("evaluate", run, "--episodes", 1),
         ("export", run, "--format", "onnx", "-o", folder / "agent.onnx"),
-        ("export", run, "--format", "keras", "-o", folder / "agent.keras"),
+        ("export", run, "-o", folder / "agent.keras"),
     ):
         done = ga3c_tf(*arguments)
         assert done.returncode == 0, done.stderr
@@ -414,7 +414,8 @@ def test_published_weights_are_named_in_either_way(tmp_path, words, form, file):
     [
         (["nowhere", "--format", "onnx"], "nowhere is not a run folder"),
         (["--format", "onnx"], "name either a folder RUN or --pretrained weights"),
-        (["pong"], "Missing option '--format'"),
+        (["pong"], "name a --format, or an --output that ends in .onnx or .keras"),
+        (["pong", "-o", "x.h5"], "x.h5: no format has the suffix .h5; it must be .onnx, .keras or none"),
         (["pong", "--format", "torch"], "'torch' is not one of 'onnx', 'savedmodel', 'keras'"),
         (["pong", "--format", "keras", "-o", "x.h5"], "x.h5 does not end in .keras"),
         (["pong", "--format", "onnx", "-o", "taken.onnx"], "taken.onnx exists; name another file"),
