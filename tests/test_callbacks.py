@@ -208,7 +208,7 @@ class Nameless(Callback):
 )
 def test_what_is_no_callback_is_refused(tmp_path, callback, words):
     with pytest.raises(ga3c_tf.UserError, match=words):
-        train(tmp_path / "run", [callback])
+        train(tmp_path / "run", callback)
     assert not (tmp_path / "run").exists()
     with pytest.raises(ga3c_tf.UserError, match="both must be at least 1"):
         Evaluate(every=0)

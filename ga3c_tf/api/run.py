@@ -122,7 +122,7 @@ def train(
     *,
     preset: str = USUAL_PRESET,
     progress: bool = True,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callback | Sequence[Callback] = (),
     **settings: Unpack[TrainSettings],
 ) -> Run:
     """Train an agent until its budget is reached, and return the run.
@@ -135,7 +135,7 @@ def train(
             copy, or a function that makes one.
         preset: name of the preset to start from; `settings` override its values.
         progress: whether to print a line every few seconds.
-        callbacks: objects of `ga3c_tf.callbacks` or your own, called during the training.
+        callbacks: one or several objects of `ga3c_tf.callbacks` or your own, called during the training.
         settings: any setting of `ga3c-tf train`, by its name in `Config`, such as `minutes=2`, `seed=1` or
             `num_agents=8`. None is the same as leaving a setting out. Without `seed`, a random seed is drawn.
             `network` may be a `keras.Model`, whose weights are the initial ones, or a function, as `loss`.
@@ -158,7 +158,9 @@ def train(
     )
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given})
     _free_ended_trainings()
-    training, folder = new_training(config, _command("train"), warn, given=given, callbacks=callbacks)
+    training, folder = new_training(
+        config, _command("train"), warn, given=given, callbacks=_several(callbacks)
+    )
     return _run(training, folder, progress, trust_code=True)
 
 
@@ -168,7 +170,7 @@ def resume(
     *,
     progress: bool = True,
     trust_code: bool = False,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callback | Sequence[Callback] = (),
     **changes: Unpack[RunChanges],
 ) -> Run:
     """Continue the training of a run folder from its newest checkpoint.
@@ -201,7 +203,12 @@ def resume(
         {getattr(config, SETTING_OF[name]): function for name, function in functions.items()}
     ):
         training, folder = resumed_training(
-            Path(path), by_config_name(left), _command("resume"), warn, trust_code, callbacks=callbacks
+            Path(path),
+            by_config_name(left),
+            _command("resume"),
+            warn,
+            trust_code,
+            callbacks=_several(callbacks),
         )
         return _run(training, folder, progress, trust_code, functions)
 
@@ -220,6 +227,10 @@ def _run(
         say(beginning(folder.config, folder.path))
         summary = training.run(report)
     return Run(folder.path, summary, trust_code, functions)
+
+
+def _several(callbacks: Callback | Sequence[Callback]) -> Sequence[Callback]:
+    return callbacks if isinstance(callbacks, Sequence) else [callbacks]
 
 
 def _nothing(row: dict) -> None:
