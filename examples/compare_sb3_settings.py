@@ -106,6 +106,10 @@ def sb3_environments(environment: str, number: int, seed: int) -> Any:
     from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack
 
     if environment.startswith("ALE/"):
+        import ale_py
+        import gymnasium
+
+        gymnasium.register_envs(ale_py)
         # AtariWrapper repeats the action by itself.
         plain = {"frameskip": 1, "repeat_action_probability": 0.0}
         # Processes of their own, for all cores. They are forked, since each would import PyTorch else.

@@ -3,13 +3,14 @@
     python examples/compare_sb3_speed.py CartPole-v1 --output speed.json
 
 All systems start, and then train in turn, `--repeats` times: while one trains for `--seconds`, the others are
-stopped (SIGSTOP). The result is agent steps per second, by system and turn, and the median of the turns. The
-file is a JSON list, to which the result is added.
+stopped (SIGSTOP). The result is agent steps per second, by system and turn, and the table has the median of
+the turns. Results are added to the file.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import os
@@ -25,6 +26,7 @@ from compare_sb3_settings import PAIRS, ga3c_options, sb3_model
 
 ENDLESS = 10**9
 """Agent steps of a run that is ended from outside."""
+SYSTEMS = ("sb3-a2c", "a2c", "sb3-ppo", "ppo", "ga3c")
 ROW_SECONDS = 0.2
 """Least time between two rows of steps."""
 
@@ -60,7 +62,8 @@ class Side:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to all processes of the system."""
-        os.killpg(self._process.pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
 
     def end(self) -> None:
         """End all processes of the system."""
@@ -69,10 +72,12 @@ class Side:
         self._output.close()
 
     def speed(self, seconds: float) -> float:
-        """Let the system train for some seconds; return its agent steps per second."""
+        """Let the system train for some seconds, or for three rows; return its agent steps per second."""
         before = len(self.rows())
         self.signal(signal.SIGCONT)
         time.sleep(seconds)
+        while len(self.rows()) < before + 3:
+            time.sleep(0.1)
         self.signal(signal.SIGSTOP)
         rows = self.rows()[before + 1 :]  # the first row, or the second, covers the stop
         return (rows[-1][1] - rows[0][1]) / (rows[-1][0] - rows[0][0])
@@ -124,30 +129,46 @@ def compare(given: argparse.Namespace) -> dict[str, list[float]]:
     return speeds
 
 
+def table(file: Path) -> str:
+    """Return a Markdown table of the median speeds."""
+    lines = ["| agent steps per second | " + " | ".join(SYSTEMS) + " |", "|---" * (len(SYSTEMS) + 1) + "|"]
+    for result in json.loads(file.read_text())["results"]:
+        speeds = result["speeds"]
+        medians = [f"{statistics.median(speeds[name]):,.0f}" if name in speeds else "-" for name in SYSTEMS]
+        lines.append(f"| {result['environment']} | " + " | ".join(medians) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Compare the speed of the systems, and write it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("environment")
-    parser.add_argument("--systems", nargs="+", default=["sb3-a2c", "a2c", "sb3-ppo", "ppo", "ga3c"])
+    parser.add_argument("environment", nargs="?")
+    parser.add_argument("--systems", nargs="+", default=SYSTEMS)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1, help="threads of PyTorch")
     parser.add_argument("--warm-rows", type=int, default=5, help="rows of steps before a system is ready")
     parser.add_argument("--output", type=Path, default=Path("speed.json"))
     parser.add_argument("--ga3c-tf", default="ga3c-tf", help="path of the command ga3c-tf")
+    parser.add_argument("--table", type=Path, help="print the table of a file instead")
     parser.add_argument("--train", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.table:
+        print(table(given.table))
+        return
+    if not given.environment:
+        parser.error("name an environment, such as CartPole-v1, or --table FILE")
     if given.train:
         train_sb3(given.train, given.environment, given.output, given.threads)
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # which ends the systems too
     speeds = compare(given)
-    results = json.loads(given.output.read_text()) if given.output.exists() else []
-    for system, turns in speeds.items():
-        result = {"environment": given.environment, "system": system, "turns": turns}
-        results.append({**result, "median": statistics.median(turns), "command": sys.argv})
-        print(f"{given.environment} {system}: {statistics.median(turns):,.0f} steps per second {turns}")
-    given.output.write_text(json.dumps(results, indent=1) + "\n")
+    record = {"results": []}
+    if given.output.exists():
+        record = json.loads(given.output.read_text())
+    record["results"].append({"environment": given.environment, "command": sys.argv, "speeds": speeds})
+    given.output.write_text(json.dumps(record, indent=1) + "\n")
+    print(table(given.output))
 
 
 if __name__ == "__main__":
