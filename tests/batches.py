@@ -1,6 +1,8 @@
-"""Random batches as the settings of a run make them."""
+"""Random batches as the settings of a run make them, and segments with a reference's numbers."""
 
 import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 
@@ -8,6 +10,8 @@ from ga3c_tf.experience.columns import Batch
 from ga3c_tf.workers.minibatches import Minibatches
 
 ACTIONS = 3
+SEGMENTS = json.loads((Path(__file__).parent / "data" / "corrections.json").read_text())
+"""Segments with the numbers that a reference implementation gives for them."""
 SKIPPED = 17
 """Every so many batches one is not finite."""
 

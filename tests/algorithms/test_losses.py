@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from reference import SEGMENTS
+from batches import SEGMENTS
 
 from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.algorithms.actor_critic.advantages import Advantages, normalized

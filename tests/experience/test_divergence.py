@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from reference import SEGMENTS
+from batches import SEGMENTS
 
 from ga3c_tf.algorithms.actor_critic.losses import find_loss
 from ga3c_tf.config import Config

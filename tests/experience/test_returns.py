@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from reference import SEGMENTS
+from batches import SEGMENTS
 
 from ga3c_tf.experience.returns import lambda_returns, nstep_returns
 
