@@ -161,9 +161,9 @@ def at_lag(lag: int) -> Cell:
     """Return a cell with the mean gain at a lag."""
 
     def cell(part: Measurements) -> str:
-        values = gains(part.select(lag=lag))[..., LAGS.index(lag)]
-        values = values[np.isfinite(values)]
-        return f"{values.mean():.2f} ({len(values)})" if len(values) else "-"
+        values = [gain(row) for row in part.select(lag=lag).rows]
+        known = np.array(values)[np.isfinite(values)]
+        return f"{known.mean():.2f} ({len(known)})" if len(known) else "-"
 
     return cell
 
