@@ -126,7 +126,8 @@ def adjustment_courses(runs: list[RecordedRun], stem: Path) -> None:
 
 def _course(workers, rates, run: RecordedRun) -> None:
     """Draw one run: the numbers of workers until the next change, and the TPS with its mean over periods."""
-    rows, metrics = run.adjustment, run.metrics
+    rows = run.adjustment
+    metrics = run.metrics
     accepted = rows["accepted"] == 1
     ends = rows["time_s"][accepted]
     rates.plot(metrics["time_s"] / 60, metrics["tps"], color="#AAAAAA", linewidth=0.7, label="TPS")

@@ -38,7 +38,8 @@ def has_learned(part: Measurements, groups: Sequence[Sequence[float]], metric: s
     """Return whether every score of a group is significantly above the random policy's; see
     `has_left_random`. The scores are values of a metric.
     """
-    runs, random = part.of_game, random_policy(part)
+    runs = part.of_game
+    random = random_policy(part)
     episodes = [run.spec.config.rolling_episodes for run in runs]
     episodes += [int(run.curve["episodes"][-1]) for run in runs if len(run.curve["episodes"])]
     played = [len(run.result["evaluation"]["scores"]) for run in runs if "evaluation" in run.result]
@@ -73,7 +74,8 @@ def scored(part: Measurements, *metrics: str) -> list[float]:
 
 def normalized(part: Measurements, score: float | None) -> float | None:
     """Return a score as a share of the way from the random policy to the paper's GA3C, if both are known."""
-    random, paper = random_score(part), papers_score(part)
+    random = random_score(part)
+    paper = papers_score(part)
     if score is None or random is None or paper is None or paper <= random:
         return None
     return (score - random) / (paper - random)

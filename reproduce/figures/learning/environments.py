@@ -54,7 +54,8 @@ def _start(run: RecordedRun) -> list[Measure]:
     window = run.spec.config.rolling_episodes
     steps = run.curve["agent_steps"][run.curve["episodes"] >= window]
     protocol = f"mean score of the last {window} episodes, at the first point of the curve with as many"
-    value, reason = score_at_start(run.curve, window), f"fewer than {window} episodes ended"
+    value = score_at_start(run.curve, window)
+    reason = f"fewer than {window} episodes ended"
     at = int(steps[0]) if len(steps) else None
     return [Measure(START, value, "points", protocol, reason, agent_steps=at)]
 

@@ -35,7 +35,8 @@ QUICK: dict[str, Any] = {
 
 def a_quarter_of_the_way(part: Measurements) -> float | None:
     """Return the score a quarter of the way from the random policy to the paper's score."""
-    random, paper = random_mean(part), papers_score(part)
+    random = random_mean(part)
+    paper = papers_score(part)
     return None if random is None or paper is None else random + (paper - random) / 4
 
 

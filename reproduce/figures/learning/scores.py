@@ -77,10 +77,12 @@ def verdict(part: Measurements) -> Verdict:
     it is `REPRODUCED`, `SHORT` or `INCONCLUSIVE`, by an interval.
     """
     scores = part.numbers(EVALUATED)
-    random, paper = random_score(part), papers_score(part)
+    random = random_score(part)
+    paper = papers_score(part)
     if not scores or paper is None:
         return Verdict("nothing to compare with" if scores else "not run")
-    mean, n = float(np.mean(scores)), len(scores)
+    mean = float(np.mean(scores))
+    n = len(scores)
     looks = 2 if part.results.budget == "tuned" and part.game in EXTENDED else 1
     limit = paper if random is None else paper - SCORE_MARGIN * max(0.0, paper - random)
     if n < LEAST_SEEDS:
@@ -95,7 +97,8 @@ def verdict(part: Measurements) -> Verdict:
 def in_words(part: Measurements) -> str:
     """Return a cell with the verdict, such as 'short by 10 %, n = 1 of 3'."""
     judged = verdict(part)
-    n, planned = judged.estimate.n, len(part.runs)
+    n = judged.estimate.n
+    planned = len(part.runs)
     text = judged.verdict
     missing = share(part)
     if judged.kind == SHORT and missing is not None:

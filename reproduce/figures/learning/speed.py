@@ -78,7 +78,8 @@ class SpeedFigure(Figure):
         scores = Effect()
         guards = [every, table.several_machines]
         if len(frames):
-            most, least = frames.idxmax(), frames.idxmin()
+            most = frames.idxmax()
+            least = frames.idxmin()
             pairs = table.pairs(MEAN, {"label": most}, {"label": least})
             scores = paired(pairs.first, pairs.second, what=f"score of '{most}' minus '{least}'")
             scores = scores.looked(2 if table.has_added else 1)

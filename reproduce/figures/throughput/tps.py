@@ -75,7 +75,8 @@ def _gap(table: Measurements) -> tuple[Effect, list[RecordedRun]]:
     if not whole:
         return Effect(ratio=True), []
     whole.sort(key=lambda groups: np.mean([group.mean() for group in groups]))
-    slow, fast = whole[0], whole[-1]
+    slow = whole[0]
+    fast = whole[-1]
     what = "TPS of the slowest three numbers of agents relative to the fastest"
     estimate = pooled(list(zip(slow, fast, strict=True)), math.log(1 - PAPERS_GAP), of="setting", what=what)
     n = sum(map(len, slow)) if estimate.n >= LEAST_SEEDS else estimate.n
