@@ -54,7 +54,7 @@ def points(line):
 def test_every_run_has_its_lines_in_every_panel(runs, panels, count):
     """The scores also have dots."""
     axes = panels(runs[:count])
-    assert [len(axis.lines) for axis in axes] == [count * lines for lines in (2, 2, 1, 1, 4, 2, 2, 3, 1)]
+    assert [len(axis.lines) for axis in axes] == [count * lines for lines in (2, 2, 1, 1, 4, 2, 5, 4, 1)]
     assert [len({line.get_color() for line in axis.lines}) for axis in axes] == [count] * 9
 
 
