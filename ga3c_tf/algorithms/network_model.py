@@ -84,3 +84,30 @@ class NetworkModel(ABC):
         """
         weights = [variable.value for variable in self.network.weights]
         return {"weights": weights, "version": [self.version], **self._store.slots()}
+
+
+def check_states(states: np.ndarray, spec: tf.TensorSpec) -> None:
+    """Refuse states of another shape or type than those of a network: TensorFlow would broadcast or cut them.
+
+    Args:
+        states: states of a batch.
+        spec: `NetworkModel.states` of the network.
+
+    Raises:
+        ValueError: they differ.
+    """
+    shape = spec.shape.as_list()[1:]
+    dtype = spec.dtype.as_numpy_dtype
+    if list(states.shape[1:]) != shape or states.dtype != dtype:
+        raise ValueError(
+            f"states are {states.dtype} {states.shape}; the model takes {np.dtype(dtype)} "
+            f"[B, {', '.join(map(str, shape))}]"
+        )
+
+
+def check_steps(batch: Batch, name: str, shape: Sequence[int] = ()) -> None:
+    """Refuse a column that has not one value of this shape for each state, with a ValueError."""
+    states = len(batch.states)
+    actual = np.shape(getattr(batch, name))
+    if actual != (states, *shape):
+        raise ValueError(f"{states} states need as many {name}, not {name} of shape {actual}")

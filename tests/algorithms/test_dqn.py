@@ -114,3 +114,20 @@ def test_an_update_with_an_infinite_target_is_skipped():
     assert not result.applied and result.version == 0
     for weight, before in zip(model.network.weights, weights, strict=True):
         np.testing.assert_array_equal(weight.numpy(), before)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "message"),
+    [
+        ("states", np.zeros((16, STATES + 1), np.float32), r"states are float32 \(16, 5\)"),
+        ("next_states", np.zeros((1, STATES), np.float32), "16 states need as many next_states"),
+        ("returns", np.zeros(1, np.float32), "16 states need as many returns"),
+    ],
+)
+def test_states_and_columns_of_a_wrong_shape_are_refused(name, column, message):
+    model, batch = model_of(), batch_of()
+    setattr(batch, name, column)
+    with pytest.raises(ValueError, match=message):
+        model.train([batch], RATES)
+    with pytest.raises(ValueError, match="the model takes float32"):
+        model.predict(np.zeros((2, STATES + 1), np.float32))

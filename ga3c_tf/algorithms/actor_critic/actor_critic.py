@@ -13,6 +13,7 @@ import numpy as np
 from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients, GraphOutputs, Objective
 from ga3c_tf.algorithms.actor_critic.probabilities import policy
+from ga3c_tf.algorithms.network_model import check_states, check_steps
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import PROXIMAL, SCHEMA, Batch, Schema
@@ -72,8 +73,6 @@ class ActorCritic:
         self._config = config
         self._device = device
         self._version = version
-        self._state_shape = tuple(state_shape)
-        self._state_dtype = np.dtype(state_dtype)
         with tf.device(device):
             self.loss = losses.find_loss(config, num_actions, schema)
             self.objective = Objective(config, self.loss)
@@ -90,7 +89,7 @@ class ActorCritic:
                 self.dtype_policy,
             )
             self.initial_carry = initial_carry(self.network)
-            self.states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)
+            self.states = tf.TensorSpec((None, *state_shape), np.dtype(state_dtype))
             inputs = [self.states]
             read = {"actions", *self.loss.columns}
             if self.has_memory:
@@ -137,7 +136,7 @@ class ActorCritic:
         Raises:
             ValueError: the states or the carry have another shape or type than those of the network.
         """
-        self.check_states(states)
+        check_states(states, self.states)
         if self.has_memory:
             return self._predict_with(states, carry)
         with tf.device(self._device):
@@ -196,30 +195,18 @@ class ActorCritic:
         Raises:
             ValueError: as for `gradients`.
         """
-        self.check_states(batch.states)
-        steps = len(batch.states)
+        check_states(batch.states, self.states)
         segments: int | None = None
         for column in self.columns:
-            shape = np.shape(getattr(batch, column.name))
             if column.axis == "step":
-                if shape != (steps, *column.shape):
-                    raise ValueError(
-                        f"{steps} states need as many {column.name}, not {column.name} of shape {shape}"
-                    )
+                check_steps(batch, column.name, column.shape)
                 continue
+            shape = np.shape(getattr(batch, column.name))
             segments = shape[0] if segments is None and shape else segments
             if shape != (segments, *column.shape):
                 raise ValueError(
                     f"{column.name} have shape {shape}, and other columns of segments {(segments,)}"
                 )
-
-    def check_states(self, states: np.ndarray) -> None:
-        """Refuse states of another shape or type than those of the network, with a ValueError."""
-        if states.shape[1:] != self._state_shape or states.dtype != self._state_dtype:
-            raise ValueError(
-                f"states are {states.dtype} {states.shape}; the model takes {self._state_dtype} "
-                f"[B, {', '.join(map(str, self._state_shape))}]"
-            )
 
     def _prediction_graph(self, states: tf.Tensor, *carry: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Return policy, values and version, and for a recurrent network the carry after the states."""

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ga3c_tf.algorithms.network_model import NetworkModel
+from ga3c_tf.algorithms.network_model import NetworkModel, check_states, check_steps
 from ga3c_tf.algorithms.q_learning.network import q_network
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
@@ -88,7 +88,8 @@ class QModel(NetworkModel):
             self.variables = [variable.value for variable in self.network.trainable_variables]
             self.states = tf.TensorSpec((None, *state_shape), np.dtype(state_dtype))
             self._predict = direct_call(trace(self._prediction_graph, [self.states]))
-            gradients = trace(self._gradient_graph, list(self.inputs().values()))
+            self._inputs = self.inputs()
+            gradients = trace(self._gradient_graph, list(self._inputs.values()))
             self._compute = direct_call(gradients)
             self.gradients_of = [
                 (0, number)
@@ -118,17 +119,22 @@ class QModel(NetworkModel):
 
         The weights used include every update up to this version. An update still running in another thread
         may be included in some of them.
+
+        Raises:
+            ValueError: the states have another shape or type than those of the network.
         """
+        check_states(states, self.states)
         with tf.device(self.device):
-            policy, values, version = self._predict(tf.constant(states, self.states.dtype))
+            policy, values, version = self._predict(tf.constant(states))
         return Prediction(policy.numpy(), values.numpy(), int(version.numpy()))
 
     def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
         return [self._update(batch, rates) for batch in batches]
 
     def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
+        self._check(batch)
         with tf.device(self.device):
-            columns = [tf.constant(getattr(batch, name), spec.dtype) for name, spec in self.inputs().items()]
+            columns = [tf.constant(getattr(batch, name), spec.dtype) for name, spec in self._inputs.items()]
             *gradients, numbers = self._compute(*columns)
         numbers = numbers.numpy()
         *metrics, finite = numbers[: len(METRICS) + 1].tolist()
@@ -136,6 +142,12 @@ class QModel(NetworkModel):
         self._store.pull()
         by_name = dict(zip(METRICS, metrics, strict=True))
         return UpdateResult(by_name, UNKNOWN, version, bool(finite), errors=numbers[len(METRICS) + 1 :])
+
+    def _check(self, batch: Batch) -> None:
+        """Refuse states and columns of a wrong shape: TensorFlow would broadcast them."""
+        check_states(batch.states, self.states)
+        for name, spec in self._inputs.items():
+            check_steps(batch, name, spec.shape[1:])
 
     def _prediction_graph(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         version = self.version.read_value()
@@ -147,7 +159,7 @@ class QModel(NetworkModel):
 
     def _gradient_graph(self, *columns: tf.Tensor) -> tuple[list[tf.Tensor | None], tf.Tensor]:
         """Return the clipped gradients, and metrics, finiteness and errors in one float32 tensor."""
-        batch = Batch(**dict(zip(self.inputs(), columns, strict=True)))
+        batch = Batch(**dict(zip(self._inputs, columns, strict=True)))
         with tf.GradientTape() as tape:
             loss = self.loss(batch)
             total = tf.reduce_sum(loss.losses)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.compiled.programs import Programs
 from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.network_model import check_states
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
@@ -85,7 +86,7 @@ class CompiledModel(Model):
         self._weights.store()
 
     def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
-        self._actor_critic.check_states(states)
+        check_states(states, self.states)
         return self._programs.prediction(len(states)).predict(states)
 
     def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
