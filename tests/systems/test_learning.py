@@ -52,11 +52,15 @@ def test_cartpole_is_learned_by_the_systems_compared(tmp_path, system, agents):
     assert train_and_evaluate(tmp_path / "run", "CartPole-v1", *options, seed=1) >= 100  # random policy: 22
 
 
-@pytest.mark.slow  # 1 minute a seed
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_cartpole_is_solved_by_q_learning(tmp_path, seed):
-    assert train_and_evaluate(tmp_path / "run", "CartPole-v1", "--preset", "pqn", seed=seed) >= 475
+@pytest.mark.slow  # half a minute each of pqn, 2 minutes of dqn
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("preset", ["pqn", "dqn"])
+@pytest.mark.parametrize(
+    ("seed", "system"), [(1, "ga3c"), (2, "ga3c"), (3, "ga3c"), (1, "a2c"), (1, "serial")]
+)
+def test_cartpole_is_solved_by_q_learning(tmp_path, preset, system, seed):
+    options = ["--preset", preset, "--system", system]
+    assert train_and_evaluate(tmp_path / "run", "CartPole-v1", *options, seed=seed) >= 475
 
 
 @pytest.mark.slow  # 4 minutes a seed
