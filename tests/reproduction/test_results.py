@@ -21,6 +21,7 @@ from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.results.history import named
+from ga3c_tf.reproduce.runs import specs
 from ga3c_tf.reproduce.runs.archive import archived, archived_ids, read_run
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec
@@ -53,6 +54,8 @@ def shapes_and_numbers(file):
 
 def test_the_page_is_current_and_soon_written(monkeypatch):
     """At most 50 times for each run; it took a minute where each look at a run checked its settings again."""
+    for cached in (specs._plan, specs._config_of):
+        cached.cache_clear()  # other tests may have filled it
     checked = []
     check = Config.__post_init__
     monkeypatch.setattr(Config, "__post_init__", lambda config: checked.append(1) or check(config))
