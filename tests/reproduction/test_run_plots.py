@@ -111,9 +111,7 @@ def test_a_run_without_an_episode_is_named_as_such(runs, panels):
 def test_names_are_shown_as_they_are(tmp_path, count):
     """Also those beginning with _, which matplotlib leaves out, or that would be formulas, or with TeX on."""
     runs = [invented_run(tmp_path / name, 1) for name in ("_$x^$_", "$100 %")][:count]
-    with plt.rc_context({"text.usetex": True}):
-        run_plots.plot_runs(runs, tmp_path / "curves.svg")
-    with plt.rc_context({"svg.fonttype": "none"}):
+    with plt.rc_context({"text.usetex": True, "svg.fonttype": "none"}):
         run_plots.plot_runs(runs, tmp_path / "curves.svg")
     text = (tmp_path / "curves.svg").read_text()
     assert all(run.name in text for run in runs)
