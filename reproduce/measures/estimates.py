@@ -91,7 +91,8 @@ def paired(first: pd.Series, second: pd.Series | float = 0.0, limit: float = 0.0
         limit: difference to test against.
         names: `of`, `what` and `note` of the estimate.
     """
-    differences = (first - second).dropna().to_numpy(float)
+    differences = (first - second).to_numpy(float)
+    differences = differences[~np.isnan(differences)]
     n = len(differences)
     if not n:
         return Effect(limit=limit, **names)
@@ -124,10 +125,11 @@ def growth(groups: pd.DataFrame, **names: Any) -> Effect:
         groups: values by seed (rows) and group (columns, in order); seeds without all groups are left out.
         names: as in `paired`.
     """
-    whole = groups.dropna()
-    if groups.shape[1] < 2 or whole.empty:
+    values = groups.to_numpy(float)
+    whole = values[~np.isnan(values).any(axis=1)]
+    if groups.shape[1] < 2 or not len(whole):
         return Effect(ratio=True, **names)
-    slopes = np.polyfit(range(groups.shape[1]), np.log(whole.to_numpy(float)).T, 1)[0]
+    slopes = np.polyfit(range(groups.shape[1]), np.log(whole).T, 1)[0]
     return replace(paired(pd.Series(slopes), **names), ratio=True)
 
 
