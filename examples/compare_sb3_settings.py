@@ -2,7 +2,7 @@
 
 The values are those of Stable-Baselines3's zoo for CartPole and for Atari, which MinAtar has too
 (https://github.com/DLR-RM/rl-baselines3-zoo, hyperparams/a2c.yml and ppo.yml). Only the clip range of PPO is
-constant here; the zoo lets it fall to 0.
+constant here, while the zoo lets it fall to 0, and A2C has TensorFlow's RMSProp for CartPole too.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python examples/compare_sb3_speed.py CartPole-v1 --output speed.json
 
 All systems start, and then train in turn, `--repeats` times: while one trains for `--seconds`, the others are
-stopped (SIGSTOP). The result is agent steps per second, by system and turn, and the table has the median of
-the turns. Results are added to the file.
+stopped (SIGSTOP). The result is agent steps per second, and the processor time per step, which depends less
+on what else the machine does. The table has the medians of the turns. Results are added to the file.
 """
 
 from __future__ import annotations
@@ -71,16 +71,34 @@ class Side:
         self._process.wait()
         self._output.close()
 
-    def speed(self, seconds: float) -> float:
-        """Let the system train for some seconds, or for three rows; return its agent steps per second."""
-        before = len(self.rows())
+    def processor_seconds(self) -> float:
+        """Return the processor time that the processes of the system have used."""
+        ticks = 0
+        for file in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):  # a process has ended
+                fields = file.read_text().rpartition(")")[2].split()
+                if int(fields[2]) == self._process.pid:
+                    ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def turn(self, seconds: float) -> tuple[float, float]:
+        """Let the system train for some seconds, or for three rows.
+
+        Returns:
+            Agent steps per second, and microseconds of processor time per agent step.
+        """
+        earlier = self.rows()
+        used = self.processor_seconds()
         self.signal(signal.SIGCONT)
         time.sleep(seconds)
-        while len(self.rows()) < before + 3:
+        while len(self.rows()) < len(earlier) + 3:
             time.sleep(0.1)
         self.signal(signal.SIGSTOP)
-        rows = self.rows()[before + 1 :]  # the first row, or the second, covers the stop
-        return (rows[-1][1] - rows[0][1]) / (rows[-1][0] - rows[0][0])
+        used = self.processor_seconds() - used
+        rows = self.rows()
+        first, last = rows[len(earlier) + 1], rows[-1]  # the row before `first` may cover the stop
+        speed = (last[1] - first[1]) / (last[0] - first[0])
+        return round(speed, 1), round(1e6 * used / (last[1] - earlier[-1][1]), 1)
 
 
 def train_sb3(system: str, environment: str, file: Path, threads: int) -> None:
@@ -107,9 +125,9 @@ def train_sb3(system: str, environment: str, file: Path, threads: int) -> None:
         model.learn(ENDLESS, callback=Recorder())
 
 
-def compare(given: argparse.Namespace) -> dict[str, list[float]]:
-    """Return the agent steps per second by system, one of each turn."""
-    speeds: dict[str, list[float]] = {system: [] for system in given.systems}
+def compare(given: argparse.Namespace) -> dict[str, list[tuple[float, float]]]:
+    """Return by system the results of its turns, as `Side.turn` does."""
+    turns: dict[str, list[tuple[float, float]]] = {system: [] for system in given.systems}
     sides: dict[str, Side] = {}
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -122,20 +140,21 @@ def compare(given: argparse.Namespace) -> dict[str, list[float]]:
                 side.signal(signal.SIGSTOP)
             for _ in range(given.repeats):
                 for system, side in sides.items():
-                    speeds[system].append(round(side.speed(given.seconds), 1))
+                    turns[system].append(side.turn(given.seconds))
         finally:
             for side in sides.values():
                 side.end()
-    return speeds
+    return turns
 
 
 def table(file: Path) -> str:
-    """Return a Markdown table of the median speeds."""
-    lines = ["| agent steps per second | " + " | ".join(SYSTEMS) + " |", "|---" * (len(SYSTEMS) + 1) + "|"]
+    """Return a Markdown table of the medians: steps per second, and processor time per step."""
+    lines = ["| environment | system | steps per second | processor time per step |", "|---|---|---|---|"]
     for result in json.loads(file.read_text())["results"]:
-        speeds = result["speeds"]
-        medians = [f"{statistics.median(speeds[name]):,.0f}" if name in speeds else "-" for name in SYSTEMS]
-        lines.append(f"| {result['environment']} | " + " | ".join(medians) + " |")
+        for system, turns in result["turns"].items():
+            speed = statistics.median(turn[0] for turn in turns)
+            used = statistics.median(turn[1] for turn in turns if turn[1] is not None)
+            lines.append(f"| {result['environment']} | {system} | {speed:,.0f} | {used:,.0f} µs |")
     return "\n".join(lines)
 
 
@@ -162,11 +181,11 @@ def main() -> None:
         train_sb3(given.train, given.environment, given.output, given.threads)
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # which ends the systems too
-    speeds = compare(given)
+    turns = compare(given)
     record = {"results": []}
     if given.output.exists():
         record = json.loads(given.output.read_text())
-    record["results"].append({"environment": given.environment, "command": sys.argv, "speeds": speeds})
+    record["results"].append({"environment": given.environment, "command": sys.argv, "turns": turns})
     given.output.write_text(json.dumps(record, indent=1) + "\n")
     print(table(given.output))
 

@@ -255,6 +255,19 @@ def test_the_table_beside_stable_baselines3_is_that_of_its_curves():
     assert table in (ROOT / "docs" / "vectors.md").read_text()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "compare_sb3_speed.py --table docs/data/sb3-speed.json",
+        "compare_sb3.py --scores docs/data/sb3-scores.csv",
+    ],
+)
+def test_the_tables_of_both_programs_with_the_same_settings_are_those_of_the_records(words):
+    command = [sys.executable, *f"examples/{words}".split()]
+    table = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert table in (ROOT / "docs" / "stable-baselines3.md").read_text()
+
+
 def test_the_readme_and_the_page_about_clusters_say_the_same():
     for page in (README, ROOT / "docs" / "scaling.md"):
         text = " ".join(page.read_text().split())
