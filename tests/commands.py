@@ -26,6 +26,11 @@ def ga3c_tf(*arguments, fresh=False, **options) -> subprocess.CompletedProcess[s
     return warm.run(arguments, **options)
 
 
+def python(program, *arguments, **options) -> subprocess.CompletedProcess[str]:
+    """Runs a program as `python -c` does, but as tests/warm.py says."""
+    return warm.run(["-c", program, *arguments], **{"env": ENVIRONMENT, **options})
+
+
 def output_of(*arguments) -> str:
     """What it printed, where it ended well."""
     done = ga3c_tf(*arguments)

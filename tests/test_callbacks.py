@@ -82,7 +82,7 @@ def train(folder, callbacks, **settings):
 
 def test_a_callback_is_told_of_all_and_its_metric_is_logged_and_continued(tmp_path):
     witness = Witness()
-    run = train(tmp_path / "run", [witness, StopAt(1500)], checkpoint_minutes=0.003)
+    run = train(tmp_path / "run", [witness, StopAt(1500)], checkpoint_minutes=0.0005)
     assert run.summary["ended"] == "callback" and witness.summaries == [run.summary]
     assert witness.lengths == run.episodes()["length"].tolist() and len(witness.lengths) > 10
     assert {"pps", "rolling_score", "progress", "witness/rows"} <= witness.rows[-1].keys()

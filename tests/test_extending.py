@@ -38,7 +38,6 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_pages_commands_do_what_it_says(folder):
     commands = [shlex.split(line, comments=True) for line in PAGE.splitlines() if line.startswith("ga3c-tf ")]
     assert [command[1] for command in commands] == ["train"] * 4 + ["evaluate", "plot", "reproduce", "train"]

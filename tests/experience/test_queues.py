@@ -75,14 +75,11 @@ def test_each_stop_ends_one_reader():
         reader.start()
     queue.set_readers(4)
     queue.set_readers(1)
-    for _ in range(100):
-        if len(ended) == 3:
-            break
-        time.sleep(0.05)
-    assert len(ended) == 3
+    while len(ended) < 3:
+        time.sleep(0.01)
     queue.set_readers(0)
     for reader in readers:
-        reader.join(5)
+        reader.join()
     assert len(ended) == 4
 
 

@@ -51,7 +51,11 @@ print(ONEDNN)
 
 @pytest.mark.skipif("avx2" not in onednn.processor()["flags"], reason="needs a processor with AVX2")
 @pytest.mark.parametrize(
-    ("env_id", "decided"), [("ALE/Pong-v5", "on"), ("CartPole-v1", "as TensorFlow decides")]
+    ("env_id", "decided"),
+    [
+        ("ALE/Pong-v5", "on"),
+        pytest.param("CartPole-v1", "as TensorFlow decides", marks=pytest.mark.slow),
+    ],
 )
 def test_a_training_on_screens_decides_before_tensorflow_is_imported(tmp_path, env_id, decided):
     without = {name: value for name, value in os.environ.items() if name != onednn.SWITCH}

@@ -1,7 +1,6 @@
 """Hidden layers in bfloat16: what stays float32, how far gradients differ, and when 'auto' chooses it."""
 
 import json
-import time
 
 import keras
 import numpy as np
@@ -93,14 +92,17 @@ def test_auto_is_bfloat16_where_the_processor_is_faster_with_it(monkeypatch, pol
 
 @pytest.mark.parametrize(("slowed", "faster"), [("float32", True), ("bfloat16", False)])
 def test_the_faster_of_two_computations_is_found(monkeypatch, slowed, faster):
-    """Both are computed, and one of them waits: more than any processor's speed tells them apart."""
+    """Both are computed, and the clock moves on as if one of them took longer."""
     computation = bfloat16._work
+    now = [0.0]
 
-    def waiting(dtype):
+    def timed(dtype):
         compute = computation(dtype)
-        return lambda: (time.sleep(0.5 if dtype.name == slowed else 0.0), compute())
+        seconds = 0.5 if dtype.name == slowed else 0.1
+        return lambda: (compute(), now.append(now[-1] + seconds))
 
-    monkeypatch.setattr(bfloat16, "_work", waiting)
+    monkeypatch.setattr(bfloat16, "_work", timed)
+    monkeypatch.setattr(bfloat16.time, "perf_counter", lambda: now[-1])
     monkeypatch.setattr(bfloat16, "CALLS", 2)
     assert bfloat16.bfloat16_is_faster.__wrapped__() == faster
 

@@ -51,6 +51,10 @@ def test_results_are_packed_bit_by_bit():
     np.testing.assert_array_equal(numbers[2:].view(np.float32), np.array([np.nan, -0.5], np.float32))
 
 
+PROGRAMS = 5000
+"""More than are compiled in minutes."""
+
+
 class Slow:
     """A program that compiles for a while."""
 
@@ -63,14 +67,14 @@ class Slow:
 
 def test_an_interrupt_while_programs_are_compiled_leaves_no_thread_behind():
     def programs():
-        for _ in range(50):
+        for _ in range(PROGRAMS):
             yield Slow()
         raise KeyboardInterrupt
 
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         compile_all(programs())
-    assert Slow.compiled < 50 and threading.active_count() == before
+    assert Slow.compiled < PROGRAMS and threading.active_count() == before
 
 
 def test_what_xla_cannot_do_is_told_in_one_line():

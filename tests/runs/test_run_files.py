@@ -68,7 +68,6 @@ def test_the_default_folder_is_named_after_the_environment(tmp_path, monkeypatch
     assert "/" not in RunFolder.plan(Config(env_id="../x:Y-v0")).path.name
 
 
-@pytest.mark.timeout(10)
 def test_a_link_to_a_disk_that_is_not_there_is_no_folder_for_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").symlink_to(tmp_path / "disk")

@@ -83,10 +83,10 @@ def test_the_rolling_score_takes_no_longer_the_more_episodes_it_is_of():
     for score in scores:
         stats.episode(float(score))
         few.episode(float(score))
-    started = time.monotonic()
+    started = time.process_time()
     for _ in range(200):
         assert stats.rolling_score == pytest.approx(scores.mean())
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
     assert few.rolling_score == pytest.approx(scores[-7:].mean(), rel=1e-12)
 
 

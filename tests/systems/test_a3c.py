@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from checks import (
+    PATIENCE,
     batch_of,
     batches_of_agents,
     check_nothing_lost_or_repeated,
@@ -295,7 +296,7 @@ class ServersModel(helpers.CheckingModel):
 def run_checking_a3c(tmp_path, monkeypatch, **settings):
     monkeypatch.setattr(a3c, "run_agent", checks.run_checking_agent)
     # an agent that a busy machine holds up is not killed over its last batch
-    monkeypatch.setattr("ga3c_tf.workers.supervisor.STOP_SECONDS", 60)
+    monkeypatch.setattr(a3c, "STOP_SECONDS", PATIENCE)
     _, training, summary = run_counting(
         tmp_path, monkeypatch, A3C, model=ServersModel, system="a3c", **settings
     )
@@ -458,7 +459,7 @@ def test_agents_that_wait_for_room_in_a_full_pipe_end_by_themselves(tmp_path, mo
 
     NeverReads._stopping = False
     monkeypatch.setattr(a3c, "run_agent", checks.run_checking_agent)
-    monkeypatch.setattr("ga3c_tf.workers.supervisor.STOP_SECONDS", 60)
+    monkeypatch.setattr(a3c, "STOP_SECONDS", PATIENCE)
     settings = {"system": "a3c", "num_agents": 2, "t_max": 1, "steps": None, "minutes": 0.2}
     _, training, _ = run_counting(tmp_path, monkeypatch, NeverReads, model=ServersModel, **settings)
     assert {process.exitcode for process in training.system._processes._processes.values()} == {0}

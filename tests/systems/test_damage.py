@@ -128,7 +128,7 @@ def outcome_of_resuming(folder, model, config, states, done):
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_random_damage_is_refused_or_passed_over_with_a_word(run, model, tmp_path, seed):
     chance, config, states = random.Random(seed), read_config(run), intact_states(run, model)
-    for number in range(200 if seed else 60):
+    for number in range(200 if seed else 30):
         folder = shutil.copytree(run, tmp_path / str(number))
         outcome_of_resuming(folder, model, config, states, damage(folder, chance))
         shutil.rmtree(folder)
@@ -343,7 +343,7 @@ def outcome(words):
 
 
 FUZZING = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-FEW = settings(FUZZING, max_examples=40)
+FEW = settings(FUZZING, max_examples=20)
 MANY = settings(FUZZING, max_examples=150)
 
 

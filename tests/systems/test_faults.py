@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from multiprocessing import forkserver
+from types import SimpleNamespace
 
 import helpers
 import numpy as np
@@ -29,6 +30,7 @@ from checks import (
     start_training,
     update,
     wait_for_the_end_of,
+    wait_until,
 )
 from commands import ga3c_tf
 
@@ -39,9 +41,12 @@ from ga3c_tf.files import RetryingWriter
 from ga3c_tf.host.signals import ENDING
 from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.runs.log import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
+from ga3c_tf.systems.health import HealthMonitor
 from ga3c_tf.systems.serial import SerialGA3C
+from ga3c_tf.systems.system import Counts
 from ga3c_tf.workers.agent_process import errors_told
 from ga3c_tf.workers.stall_detector import StallDetector
 from ga3c_tf.workers.supervisor import AgentError, AgentSupervisor, Watchdog
@@ -87,7 +92,7 @@ def test_no_process_is_left_of_agents_that_are_started_while_the_run_ends(tmp_pa
     def stop_meanwhile(self):
         thread = threading.Thread(target=self.agents.resize, args=(8,))
         thread.start()
-        assert starting.wait(10)
+        starting.wait()
         stop(self)
         thread.join()
         processes.extend(self.agents.processes._processes.values())
@@ -121,7 +126,7 @@ def test_thousands_of_episodes_may_end_in_one_round_of_the_serial_mode(tmp_path)
         "--steps",
         8000,
     )
-    done = ga3c_tf(*words, "--run-dir", tmp_path / "run", "--json", timeout=120)
+    done = ga3c_tf(*words, "--run-dir", tmp_path / "run", "--json")
     assert done.returncode == 0 and json.loads(done.stdout.splitlines()[-1])["episodes"] >= 4000
 
 
@@ -132,7 +137,6 @@ def test_killed_agents_are_replaced_and_nothing_is_lost_repeated_or_mixed(tmp_pa
         "num_agents": 16,
         "agent_processes": processes,
         "steps": None,
-        "minutes": 2.0,
         "max_failures": 100,
     }
     model, training, summary = run_counting(tmp_path, monkeypatch, Killed, max_training_queue=16, **settings)
@@ -201,6 +205,8 @@ def test_an_a3c_agent_whose_environment_ends_its_process_has_not_diverged(tmp_pa
         "smoke",
         "--system",
         "a3c",
+        "--agents",
+        1,
         "--run-dir",
         tmp_path / "run",
     )
@@ -216,6 +222,8 @@ def test_an_environment_of_a3c_that_raises_a_floating_point_error_has_not_diverg
         "smoke",
         "--system",
         "a3c",
+        "--agents",
+        1,
         "--run-dir",
         tmp_path / "run",
     )
@@ -246,7 +254,7 @@ def test_workers_come_and_go_while_agents_die(tmp_path, monkeypatch):
         def ended(self, by_budget):
             return None if self._restless.is_alive() else super().ended(by_budget)
 
-    settings = {"num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 2.0, "max_failures": 100}
+    settings = {"num_agents": 16, "agent_processes": 4, "steps": None, "max_failures": 100}
     model, training, summary = run_counting(tmp_path, monkeypatch, Restless, **settings)
     assert summary["ended"] == "all again" and training.session.lost.count == Restless.kills
     for rows in model.batches:
@@ -291,13 +299,13 @@ class KillsForkserver(GA3C):
 def test_a_forkserver_that_dies_is_one_fault_and_its_successor_leaves_signals_to_the_server(
     tmp_path, monkeypatch
 ):
-    settings = {"num_agents": 12, "agent_processes": 12, "steps": None, "minutes": 2.0, "max_failures": 1}
+    settings = {"num_agents": 6, "agent_processes": 6, "steps": None, "max_failures": 1}
     model, training, summary = run_counting(tmp_path, monkeypatch, KillsForkserver, **settings)
-    assert summary["ended"] == "all again" and summary["replaced_processes"] == 12
+    assert summary["ended"] == "all again" and summary["replaced_processes"] == 6
     trained = [row for rows in model.batches for row in rows]
     check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
     system = training.system
-    assert len(system.sent_to) == 13 and system._forkserver not in system.sent_to
+    assert len(system.sent_to) == 7 and system._forkserver not in system.sent_to
     assert system.still_there == system.sent_to
 
 
@@ -371,10 +379,8 @@ def test_a_threads_error_ends_the_run_with_a_checkpoint(tmp_path, monkeypatch, m
         return original(self, *args)
 
     monkeypatch.setattr(helpers.CheckingModel, method, fail)
-    started = time.monotonic()
     with pytest.raises(ZeroDivisionError, match=method):
         run_counting(tmp_path, monkeypatch, GA3C, steps=10**9)
-    assert time.monotonic() - started < 20
     assert max(int(path.name) for path in (tmp_path / "run" / "checkpoints").glob("0*")) > 100
 
 
@@ -473,28 +479,24 @@ def checkpoints_of(run):
     return {path.name for path in (run / "checkpoints").glob("0*")}
 
 
-@pytest.mark.timeout(180)
 def test_a_full_disk_holds_up_saving_but_not_the_training(small_disk):
     """The output goes to the full disk too, as `reproduce` directs it."""
     run = small_disk / "run"
     log = small_disk / "log.txt"
     with log.open("w") as output, start_training(run, "--agents", 4, output=output) as (process, _):
         fill(small_disk)
-        time.sleep(2.5)  # in which a checkpoint that was being written has ended, and given back what it took
+        time.sleep(1)  # in which a checkpoint that was being written has ended, and given back what it took
         ballast = fill(small_disk)
         with contextlib.suppress(OSError):
             while True:
                 os.write(output.fileno(), b"\n")  # what room the last page of the log has
         before = checkpoints_of(run)
-        time.sleep(4)  # in which a checkpoint and many lines are due
+        time.sleep(2)  # in which some checkpoints and many lines are due
         assert process.poll() is None and checkpoints_of(run) == before
         ballast.unlink()
-        deadline = time.monotonic() + 60
-        while not checkpoints_of(run) - before:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        assert wait_until(lambda: checkpoints_of(run) - before)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 130
+        assert process.wait() == 130
     assert "Traceback" not in log.read_text()
     assert whole_episodes(run) > 100
     events = read_rows(run / "events.csv", EVENT_COLUMNS)
@@ -540,7 +542,7 @@ def test_a_disk_that_stays_full_ends_in_one_line_and_the_last_checkpoint_stands(
         fill(small_disk)
         newest = max(path.name for path in (run / "checkpoints").glob("0*"))
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=20)
+        output, _ = process.communicate()
     assert process.returncode == 1 and "Traceback" not in output
     assert "what was saved before remains" in output.splitlines()[-1]
     assert max(path.name for path in (run / "checkpoints").glob("0*")) == newest
@@ -606,6 +608,10 @@ def test_256_agents_for_five_minutes(tmp_path, monkeypatch):
     check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=256)
 
 
+NO_UPDATE = re.compile(r"no update for \d+ s; .* segments for an update")
+NO_STEP = re.compile("no step for ")
+
+
 def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch):
     """The trainers stop working: no update any more, and soon no step."""
     monkeypatch.setattr("ga3c_tf.workers.stall_detector.STALL_SECONDS", 1.0)
@@ -613,30 +619,48 @@ def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch
 
     def wait(model, *_):
         if model._version > 50:
-            release.wait(30)
+            release.wait()
 
     class Released(GA3C):
+        def ended(self, by_budget):
+            said = [row["why"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
+            both = all(any(map(pattern.match, said)) for pattern in (NO_UPDATE, NO_STEP))
+            return "both were said" if both else None
+
         def stop(self):
             release.set()
             super().stop()
 
     before_updates(monkeypatch, wait)
-    run_counting(tmp_path, monkeypatch, Released, steps=None, minutes=0.06)
-    said = [row["why"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
-    assert any(
-        why.startswith("no update for 1 s; ") and why.endswith(" segments for an update") for why in said
+    run_counting(tmp_path, monkeypatch, Released, steps=None)
+
+
+@pytest.mark.parametrize("gathered", [0, 5])
+def test_a_batch_that_grows_is_no_stall(gathered):
+    now = [0.0]
+    said = []
+    session = SimpleNamespace(
+        agent_steps=0,
+        stats=Stats((), rolling_episodes=1),
+        training_queue=[],
+        tell=lambda event, why: said.append(why),
     )
-    assert any(why.startswith("no step for ") for why in said)
+    system = SimpleNamespace(counts=lambda: Counts(agents=1, gathered=int(gathered * now[0])))
+    monitor = HealthMonitor(session, system)
+    monitor._stalls = StallDetector(clock=lambda: now[0])
+    for _ in range(50):
+        now[0] += 1.0
+        session.agent_steps += 1
+        session.stats.predicted(1)
+        monitor._tell_stalls()
+    assert len(said) == (0 if gathered else 1) and all(map(NO_UPDATE.match, said))
 
 
 @pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
-def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall(
-    tmp_path, monkeypatch, capsys, kind
-):
-    monkeypatch.setattr("ga3c_tf.workers.stall_detector.STALL_SECONDS", 1.0)
+def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start(tmp_path, monkeypatch, capsys, kind):
     monkeypatch.setattr("ga3c_tf.systems.health.SPEED_SECONDS", 0.5)
     monkeypatch.setattr("ga3c_tf.systems.health.RARE_SECONDS", 1.0)
-    settings = {"env_id": "helpers:PacedCounting-v0", "num_agents": 2, "steps": None, "minutes": 0.06}
+    settings = {"env_id": "helpers:PacedCounting-v0", "num_agents": 2, "steps": 2500}
     _, training, _ = run_counting(tmp_path, monkeypatch, kind, min_training_batch=100_000, **settings)
     said = capsys.readouterr().out.splitlines()
     assert training.session.stats.updates == 0 and not read_rows(
@@ -651,7 +675,7 @@ def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall
 
 def test_an_ordinary_minimum_batch_is_not_mentioned(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("ga3c_tf.systems.health.SPEED_SECONDS", 0.1)
-    run_counting(tmp_path, monkeypatch, GA3C, steps=None, minutes=0.03, min_training_batch=40)
+    run_counting(tmp_path, monkeypatch, GA3C, steps=1500, min_training_batch=40)
     assert capsys.readouterr().out == ""
 
 
@@ -689,6 +713,6 @@ def test_nothing_is_left_of_a_run_whose_agents_were_killed(tmp_path):
         time.sleep(3)
         children = descendants(process.pid)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=20)
+        output, _ = process.communicate()
     assert process.returncode == 130 and "agent processes replaced: 1" in output.splitlines()
     wait_for_the_end_of(children)

@@ -140,7 +140,7 @@ class WithoutLag(A2C):
 
 
 def weights_of(folder, system, lag, network):
-    """The weights after 2,000 steps of CartPole, with the agents in one process, whose order is fixed."""
+    """The weights after 600 steps of CartPole, with the agents in one process, whose order is fixed."""
     settings = {
         "env_id": "CartPole-v1",
         "system": "a2c",
@@ -150,7 +150,7 @@ def weights_of(folder, system, lag, network):
         "network": network,
         "seed": 3,
     }
-    config = Config.from_values({**settings, "steps": 2000, "run_dir": str(folder)})
+    config = Config.from_values({**settings, "steps": 600, "run_dir": str(folder)})
     training = Training(
         system, config, describe_environment(config), RunFolder(folder, config), "/CPU:0", print
     )

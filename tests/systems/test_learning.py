@@ -16,20 +16,20 @@ def train_and_evaluate(folder, env_id, *options, seed, episodes=20):
     return json.loads(output_of("evaluate", folder, "--episodes", episodes, "--seed", seed, "--json"))["mean"]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_cartpole_is_learned_by_the_asynchronous_system(tmp_path):
     """It is stopped as soon as it has learned: after 10 s on a fast machine.
 
     The score of single checkpoints moves by a third of itself, so the limit is far below the training score.
     """
-    options = ["--run-dir", tmp_path / "run", "--seed", 1, "--minutes", 2, "--log-seconds", 1]
+    options = ["--run-dir", tmp_path / "run", "--seed", 1, "--steps", 600_000, "--log-seconds", 1]
     training = warm.Popen(["train", "CartPole-v1", *options], stdout=subprocess.PIPE)
     for line in training.stdout:
         score = re.search(r"RScore: +([\d.]+)", line)
         if score and float(score[1]) >= 180:
             training.send_signal(signal.SIGINT)
             break
-    training.communicate(timeout=60)
+    training.communicate()
     scores = output_of(
         "evaluate", tmp_path / "run", "--checkpoint", "latest", "--episodes", 20, "--seed", 1, "--json"
     )
@@ -38,7 +38,6 @@ def test_cartpole_is_learned_by_the_asynchronous_system(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_cartpole_is_learned_by_the_serial_system(tmp_path):
     options = ["--serial", "--steps", 100_000, "--agents", 8, "--min-training-batch", 0]
     assert train_and_evaluate(tmp_path / "run", "CartPole-v1", *options, seed=1) >= 100

@@ -49,7 +49,7 @@ def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
 
         def begin_late(batch_number):
             started.release()
-            begin[batch_number - 1].wait(10)
+            begin[batch_number - 1].wait()
             return begun(batch_number)
 
         batches._begin = begin_late
@@ -61,14 +61,14 @@ def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
     for number in range(1, 5):
         thread = threading.Thread(target=train, args=[number])
         thread.start()
-        started.acquire(timeout=10)
+        started.acquire()
         threads.append(thread)
     for number in (3, "close", 4, 1, 2):
         if number == "close":
             batches.close()
             continue
         begin[number - 1].set()
-        threads[number - 1].join(10)
+        threads[number - 1].join()
     assert order == [(3, True), (4, False), (1, True), (2, True)]
 
 

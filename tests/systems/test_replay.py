@@ -107,7 +107,7 @@ def test_every_step_is_in_the_memory_once_and_every_sample_is_right(tmp_path, mo
 
 
 def test_samples_are_right_where_processes_die_and_the_memory_is_overwritten(tmp_path, monkeypatch):
-    settings = {"steps": None, "minutes": 1.0, "replay_size": 600, "max_failures": 100}
+    settings = {"steps": None, "replay_size": 600, "max_failures": 100}
     model, training, _ = run_with_replay(tmp_path, monkeypatch, Killed, **settings)
     assert len(model.samples) > 1000
     assert training.session.replay._memory.collected > 600

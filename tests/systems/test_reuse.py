@@ -83,7 +83,6 @@ def test_processes_that_die_while_checkpoints_are_written_hold_nothing_up(tmp_pa
         "num_agents": 16,
         "agent_processes": 4,
         "steps": None,
-        "minutes": 1.0,
         "max_failures": 100,
     }
     _, _, summary = run_counting(tmp_path, monkeypatch, Killed, checkpoint_minutes=0.001, **settings)

@@ -49,11 +49,11 @@ def test_simulators_end_with_a_training_and_with_an_evaluation(tmp_path, simulat
     run = tmp_path / "run"
     environment = {**ENVIRONMENT, "SIMULATOR_SECONDS": simulator_seconds}
     words = ("train", env_id, "--preset", "smoke", "--steps", 300, "--run-dir", run, *SMALL, *options)
-    done = ga3c_tf(*words, env=environment, timeout=40)
+    done = ga3c_tf(*words, env=environment)
     assert done.returncode == 0, done.stderr
     assert simulators(simulator_seconds) == []
     if env_id != "helpers:SlowSimulator-v0" and not options:
-        done = ga3c_tf("evaluate", run, "--episodes", 2, "--trust-code", env=environment, timeout=40)
+        done = ga3c_tf("evaluate", run, "--episodes", 2, "--trust-code", env=environment)
         assert done.returncode == 0, done.stderr
         assert simulators(simulator_seconds) == []
 
@@ -67,14 +67,14 @@ def test_ctrl_c_that_ends_the_simulators_ends_the_run_as_usual(tmp_path, simulat
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = warm.Popen(words, env=environment, start_new_session=True, **output)
     try:
-        assert wait_until(lambda: read_columns(run / "episodes.csv", EPISODE_COLUMNS)["score"].size > 0, 60)
+        assert wait_until(lambda: read_columns(run / "episodes.csv", EPISODE_COLUMNS)["score"].size > 0)
         assert wait_until(lambda: len(simulators(simulator_seconds)) == 2)
         first = simulators(simulator_seconds)
         if system == "ga3c":
             os.kill(first[0].ppid(), signal.SIGKILL)
             assert wait_until(lambda: not first[0].is_running() and len(simulators(simulator_seconds)) == 2)
         os.killpg(process.pid, signal.SIGINT)
-        text, errors = process.communicate(timeout=30)
+        text, errors = process.communicate()
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -4,7 +4,6 @@ import itertools
 import multiprocessing
 import random
 import signal
-import time
 
 import imageio.v3 as imageio
 import numpy as np
@@ -162,21 +161,16 @@ def test_an_evaluation_can_be_interrupted_while_an_environment_hangs(monkeypatch
             signal.alarm(1)
             return super().act(states)
 
-    interrupted = []
-
     def interrupt(number, frame):
-        interrupted.append(time.monotonic())
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
             evaluate.evaluate(Interrupted("helpers:Stuck-v0"), 2, seed=0)
-        ended = time.monotonic()
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
-    assert ended - interrupted[0] < 10
 
 
 def test_a_pipe_that_breaks_in_an_environment_is_an_error():
@@ -189,10 +183,9 @@ def test_a_pipe_that_breaks_in_an_environment_is_an_error():
 def test_the_scores_are_kept_however_the_environments_end(monkeypatch, capsys, kind):
     monkeypatch.setattr(evaluate, "CLOSE_SECONDS", 1.0)
     before = multiprocessing.active_children()
-    began = time.monotonic()
     scores = evaluate.evaluate(RandomAgent(f"unruly:{kind}-v0"), 3, seed=3).scores
     assert scores == evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 3, seed=3).scores
-    assert time.monotonic() - began < 30 and multiprocessing.active_children() == before
+    assert multiprocessing.active_children() == before
     if kind != "RaisesAtClose":
         assert "3 of the environments did not end within 1 s and were ended; the scores are complete" in (
             capsys.readouterr().err
@@ -211,24 +204,25 @@ def test_the_scores_are_kept_if_the_wait_for_the_end_is_interrupted(monkeypatch)
 def test_an_environment_that_has_played_its_episodes_rests():
     """It could hang or fail, although nothing depends on it."""
     scores = evaluate.evaluate(
-        RandomAgent("unruly:StuckAfterItsEpisodes-v0", agent_timeout=5.0), 8, seed=3
+        RandomAgent("unruly:StuckAfterItsEpisodes-v0", agent_timeout=1000.0), 8, seed=3
     ).scores
     assert len(set(np.round(scores, 6))) == 2  # short and long episodes
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("kind", "seconds", "message"),
     [
         (
             "helpers:Stuck",
+            0.7,
             "an environment was at one step or reset for 0.7 s, the --agent-timeout of this run",
         ),
-        ("unruly:WithoutNumber", "the environment gave the reward nan; it must be finite"),
+        ("unruly:WithoutNumber", 100.0, "the environment gave the reward nan; it must be finite"),
     ],
 )
-def test_an_environment_that_cannot_be_scored_is_refused_in_one_line(kind, message):
+def test_an_environment_that_cannot_be_scored_is_refused_in_one_line(kind, seconds, message):
     with pytest.raises(UserError, match=f"^{message}$"):
-        evaluate.evaluate(RandomAgent(f"{kind}-v0", agent_timeout=0.7), 2, seed=0)
+        evaluate.evaluate(RandomAgent(f"{kind}-v0", agent_timeout=seconds), 2, seed=0)
 
 
 def test_a_process_that_is_killed_is_an_error():

@@ -5,7 +5,12 @@ from multiprocessing import connection
 
 import pytest
 
-from ga3c_tf.workers.supervisor import FORKSERVER_DIED, AgentSupervisor, AlsoLostWithForkserver
+from ga3c_tf.workers.supervisor import (
+    FORKSERVER_DIED,
+    STOP_SECONDS,
+    AgentSupervisor,
+    AlsoLostWithForkserver,
+)
 
 
 def exit_when_told(pipe):
@@ -17,7 +22,7 @@ def supervisor():
     supervisor = AgentSupervisor(["ga3c_tf.errors"])
     yield supervisor
     supervisor.kill()
-    supervisor.join(lambda: None)
+    supervisor.join(lambda: None, STOP_SECONDS)
 
 
 def test_each_process_that_exits_with_255_while_the_others_live_is_a_fault_of_its_own(supervisor):

@@ -20,7 +20,7 @@ from ga3c_tf.systems.a3c.process import A3CShared, run_agent, update_type
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
-from ga3c_tf.workers.supervisor import AgentSupervisor
+from ga3c_tf.workers.supervisor import STOP_SECONDS, AgentSupervisor
 
 NO_AGENTS = np.empty(0, np.int64)
 POLL_SECONDS = 0.05
@@ -104,7 +104,7 @@ class A3C(System):
         self._stopped = True
         for pipe in self._pipes:
             pipe.close()
-        self._processes.join(self._collect)
+        self._processes.join(self._collect, STOP_SECONDS)
         self._collect()
 
     def kill(self) -> None:

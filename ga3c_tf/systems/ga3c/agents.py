@@ -12,7 +12,7 @@ from ga3c_tf.remote.bridge import run_bridge
 from ga3c_tf.systems.session import Session
 from ga3c_tf.workers.agent import TrainingAgent
 from ga3c_tf.workers.agent_process import AgentQueues, run_agents
-from ga3c_tf.workers.supervisor import AgentSupervisor, AlsoLostWithForkserver, Watchdog
+from ga3c_tf.workers.supervisor import STOP_SECONDS, AgentSupervisor, AlsoLostWithForkserver, Watchdog
 
 
 class AgentProcesses:
@@ -74,7 +74,7 @@ class AgentProcesses:
         with self._starting:
             for number in self.processes:
                 self.replies.close(number)
-        self.processes.join(self._session.collect_episodes)
+        self.processes.join(self._session.collect_episodes, STOP_SECONDS)
 
     def replace(self, number: int) -> None:
         """Count a process that has died, and start its successor, whose agents get new random streams.

@@ -2,9 +2,9 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from commands import python
 
 from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
 from ga3c_tf.config import Config
@@ -68,7 +68,7 @@ for kind in (Model, CompiledModel):
 
 def test_a_call_on_another_device_is_not_partitioned():
     """A plain update is two graphs, a prediction one, and a compiled call none; none sends anything."""
-    done = subprocess.run([sys.executable, "-c", TRAFFIC], capture_output=True, text=True, check=True)
+    done = python(TRAFFIC, check=True)
     plain_update, plain_prediction, *compiled = done.stdout.splitlines()
     assert plain_update == "2 0 0" and plain_prediction == "1 0 0"
     assert compiled == ["0 0 0"] * 2
