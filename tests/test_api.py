@@ -16,6 +16,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
+import warm
 from commands import ga3c_tf as command
 from gymnasium.envs.classic_control import CartPoleEnv
 from helpers import train_and_evaluate
@@ -67,7 +68,13 @@ def test_normalized_observations_are_measured_before_the_training_and_kept(tmp_p
 
 
 @pytest.mark.parametrize(
-    "system", [{"system": "ga3c"}, {"serial": True}, {"system": "a2c"}, {"system": "a3c"}]
+    "system",
+    [
+        {"system": "ga3c"},
+        {"serial": True},
+        pytest.param({"system": "a2c"}, marks=pytest.mark.slow),
+        pytest.param({"system": "a3c"}, marks=pytest.mark.slow),
+    ],
 )
 def test_every_system_ends_at_the_target_score_and_may_be_given_a_higher_one(tmp_path, system):
     settings = {**SMALL, **system, "rolling_episodes": 5, "run_dir": str(tmp_path / "run")}
@@ -196,7 +203,7 @@ def test_an_environment_may_change_the_working_folder(tmp_path, monkeypatch, sys
     assert {"run", "game.gif", "policy.keras"} <= set(os.listdir(tmp_path / "here"))
 
 
-@pytest.mark.parametrize("system", ["ga3c", "a3c"])
+@pytest.mark.parametrize("system", ["ga3c", pytest.param("a3c", marks=pytest.mark.slow)])
 def test_an_environment_may_start_processes(tmp_path, system):
     """Agent processes are daemonic, and multiprocessing forbids these to start processes."""
     settings = {**SMALL, "system": system, "run_dir": str(tmp_path / "run")}
@@ -417,7 +424,7 @@ def test_an_environment_that_a_script_without_a_guard_registers_is_known_to_its_
         "progress=False)\n"
         "print(run.evaluate(episodes=2).scores)\n"
     )
-    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    done = warm.run(["script.py"], cwd=tmp_path)
     assert done.stdout.splitlines()[-1:] == ["[5.0, 5.0]"], done.stderr
     assert done.returncode == 0
     assert done.stdout.splitlines().count("begins") == 1
@@ -519,9 +526,7 @@ def test_a_script_without_a_guard_begins_once_and_ends_cleanly_at_ctrl_c(tmp_pat
         "PYTHONPATH": str(Path(ga3c_tf.__file__).parents[1]),
         "PYTHONUNBUFFERED": "1",
     }
-    process = subprocess.Popen(
-        [sys.executable, "script.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
-    )
+    process = warm.Popen(["script.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE)
     lines = []
     for line in process.stdout:
         if "RScore" in line and not any("RScore" in earlier for earlier in lines):

@@ -20,6 +20,19 @@ ROOT = Path(__file__).resolve().parents[1]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
+OF_EACH_KIND = (
+    ".",
+    "CHANGELOG",
+    "docs/architecture",
+    "docs/reference/python",
+    "docs/reference/settings",
+    "docs/usage",
+    "examples/quickstart",
+    "results",
+    "results/pages/adjustment",
+    "results/weights/pong",
+)
+"""Pages with code, diagrams, docstrings, tables, a notebook, pictures and a film."""
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
@@ -131,9 +144,9 @@ def test_the_workflow_publishes_what_make_docs_builds():
     assert ROOT / published == Path(load_config(str(ROOT / "mkdocs.yml")).site_dir)
 
 
-def test_pages_render_without_errors_and_fit_the_screen(site, address, window):
+def check_rendering(window, address, names):
     page, troubles = window
-    for name in pages_of(site):
+    for name in names:
         page.set_viewport_size(DESKTOP)
         page.goto(f"{address}/{name}/")
         assert page.locator("article h1").count() == 1, name
@@ -143,6 +156,15 @@ def test_pages_render_without_errors_and_fit_the_screen(site, address, window):
             page.set_viewport_size(size)
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], name
         assert troubles == [], name
+
+
+def test_a_page_of_each_kind_renders_without_errors_and_fits_the_screen(address, window):
+    check_rendering(window, address, OF_EACH_KIND)
+
+
+@pytest.mark.slow  # half a minute
+def test_all_pages_render_without_errors_and_fit_the_screen(site, address, window):
+    check_rendering(window, address, pages_of(site))
 
 
 @pytest.mark.parametrize("width", [1280, 1366, 1920])

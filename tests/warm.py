@@ -45,7 +45,8 @@ class Popen:
     """A command that runs, with what tests use of `subprocess.Popen`.
 
     Args:
-        arguments: the words after `ga3c-tf`; or "-c", the text of a program, and the words after it.
+        arguments: the words after `ga3c-tf`; or "-c" and the text of a program, or the name of its file, and
+            the words after it.
         options: as for `subprocess.Popen`; output is text.
     """
 
@@ -252,6 +253,9 @@ def _become(request: dict) -> None:
         sys.argv = ["-c", *words]
         main = sys.modules["__main__"] = types.ModuleType("__main__")
         _exit(_code_of(lambda: exec(program, vars(main))))
+    if first.endswith(".py"):
+        sys.argv = [first, *others]
+        _exit(_code_of(lambda: runpy.run_path(os.path.abspath(first), run_name="__main__")))
     sys.argv = ["ga3c_tf", first, *others]
     _exit(_code_of(lambda: runpy.run_module("ga3c_tf", run_name="__main__", alter_sys=True)))
 

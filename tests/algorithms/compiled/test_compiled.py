@@ -99,10 +99,10 @@ FAST = {
         "grad_clip_global": 0.5,
         "loss_reduction": "mean",
     },
-    "v-trace-normalized": {"correction": "v-trace", "normalize_advantages": True, **RMSPROP},
-    "dual-rmsprop": {"dual_rmsprop": True, "rmsprop_momentum": 0.5, "grad_clip_norm": 0.4, **RMSPROP},
 }
 SLOW = {
+    "v-trace-normalized": {"correction": "v-trace", "normalize_advantages": True, **RMSPROP},
+    "dual-rmsprop": {"dual_rmsprop": True, "rmsprop_momentum": 0.5, "grad_clip_norm": 0.4, **RMSPROP},
     "momentum-and-clip": {"rmsprop_momentum": 0.9, "grad_clip_norm": 0.001, **RMSPROP},
     "adam": {"optimizer": "adam"},
     "log-softmax-and-value-coefficient": {"log_softmax": True, "value_coefficient": 0.5},
