@@ -47,7 +47,7 @@ def test_a_read_waits_for_the_first_record():
     reader.join(0.1)
     assert reader.is_alive() and not got
     queue.put(3)
-    reader.join(5)
+    reader.join()
     assert got == [[3]]
 
 

