@@ -132,7 +132,7 @@ def test_a_game_that_ends_before_its_first_step_is_refused():
         describe_environment(config)
 
 
-@pytest.mark.parametrize("skip", [1, 2, 4])
+@pytest.mark.parametrize("skip", [1, 4])
 def test_standard_is_maximum_of_last_two_frames_and_area_resize(skip):
     env = make_environment(settings(env_id="ALE/Breakout-v5", repeat_action_probability=0.0, frame_skip=skip))
     ale, actions = raw_atari("Breakout", seed=3)

@@ -87,6 +87,7 @@ def test_the_authors_way_to_cut_segments_goes_with_remote_agents(tmp_path, monke
 
 
 def test_bridges_that_are_killed_are_replaced_as_agent_processes_are(tmp_path, monkeypatch, without_ray):
+    monkeypatch.setattr(Killed, "kills", 5)
     settings = {
         "num_agents": 4,
         "agent_processes": 2,
@@ -109,7 +110,7 @@ def test_a_machine_that_takes_all_its_actors_along_is_one_piece_of_bad_luck(
     tmp_path, monkeypatch, without_ray
 ):
     class AllDie(Killed):
-        kills = 12
+        kills = 6
 
         def poll(self, seconds):
             GA3C.poll(self, min(seconds, 0.05))
@@ -123,13 +124,13 @@ def test_a_machine_that_takes_all_its_actors_along_is_one_piece_of_bad_luck(
     settings = {
         "num_agents": 1,
         "agent_processes": 1,
-        "remote_agents": 12,
+        "remote_agents": 6,
         "agents_per_actor": 1,
         "steps": None,
     }
     model, training, summary = run_counting(tmp_path, monkeypatch, AllDie, max_failures=0, **settings)
-    assert summary["ended"] == "all again" and training.session.lost.count == 12
-    check(model, agents=1 + 12 + 12)
+    assert summary["ended"] == "all again" and training.session.lost.count == 6
+    check(model, agents=1 + 6 + 6)
 
 
 def test_what_each_machine_did_is_logged(tmp_path, monkeypatch, without_ray):
