@@ -96,13 +96,14 @@ def test_every_system_ends_at_the_target_score_and_may_be_given_a_higher_one(tmp
 
 def test_a_run_is_trained_continued_evaluated_and_loaded(tmp_path, capsys):
     settings = {**SMALL, "progress": True, "log_seconds": 0.2}
-    run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=3000, **settings)
-    assert run.summary["ended"] == "steps" and run.summary["agent_steps"] >= 3000
+    run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=1000, **settings)
+    assert run.summary["ended"] == "steps" and run.summary["agent_steps"] >= 1000
     assert re.search(r"RScore: +[\d.]+", capsys.readouterr().out)
-    assert len(run.metrics()["agent_steps"]) >= 1 and run.metrics()["agent_steps"][-1] >= 2000
-    assert len(run.episodes()["score"]) == run.summary["episodes"] and run.episodes()["length"].sum() <= 3500
-    again = run.resume(steps=6000, progress=False)
-    assert again.summary["agent_steps"] >= 6000 and again.path == run.path
+    assert run.metrics()["agent_steps"][-1] > 0
+    assert len(run.episodes()["score"]) == run.summary["episodes"]
+    assert run.episodes()["length"].sum() <= run.summary["agent_steps"]
+    again = run.resume(steps=2000, progress=False)
+    assert again.summary["agent_steps"] >= 2000 and again.path == run.path
     scores = again.evaluate(episodes=4, seed=3)
     assert (
         len(scores.scores) == 4
@@ -117,7 +118,7 @@ def test_a_run_is_trained_continued_evaluated_and_loaded(tmp_path, capsys):
     environment = agent.make_environment()
     state, _ = environment.reset(seed=0)
     policy, values = agent.policy(state[None])
-    assert agent.act(state) == policy.argmax() and values.shape == (1,) and agent.agent_steps >= 6000
+    assert agent.act(state) == policy.argmax() and values.shape == (1,) and agent.agent_steps >= 2000
 
 
 def test_trainings_one_after_another_leave_no_files_open(tmp_path):
@@ -355,19 +356,19 @@ def test_environment_network_and_loss_may_be_functions(tmp_path):
         return policy_loss, 2.0 * value_loss, entropy
 
     code = {"network": tiny_network, "loss": doubled}
-    run = ga3c_tf.train(short_pole, run_dir=str(tmp_path / "run"), steps=2000, **code, **SMALL)
+    run = ga3c_tf.train(short_pole, run_dir=str(tmp_path / "run"), steps=1000, **code, **SMALL)
     elsewhere = {
         line.split()[1] for line in called.read_text().splitlines() if int(line.split()[0]) != os.getpid()
     }
     assert elsewhere == {"False"}  # an agent process needs the environment only
     assert run.config.env_id == "object:short_pole" and run.config.loss == "object:doubled"
-    assert run.summary["episodes"] > 100 and max(run.evaluate(episodes=5).scores) <= 7
-    elsewhere = command("resume", run.path, "--steps", 4000, "--trust-code")
+    assert run.summary["episodes"] > 50 and max(run.evaluate(episodes=5).scores) <= 7
+    elsewhere = command("resume", run.path, "--steps", 2000, "--trust-code")
     assert "the environment was passed as a Python object: pass it again, from Python" in elsewhere.stderr
     with pytest.raises(ga3c_tf.UserError, match="checkpoint is 'bset'"):
         run.evaluate(checkpoint="bset")
-    again = ga3c_tf.resume(run.path, steps=4000, env=short_pole, progress=False, **code)
-    assert again.summary["agent_steps"] >= 4000
+    again = ga3c_tf.resume(run.path, steps=2000, env=short_pole, progress=False, **code)
+    assert again.summary["agent_steps"] >= 2000
 
 
 def test_functions_of_one_name_are_told_apart(tmp_path):
