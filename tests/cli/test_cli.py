@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import warm
+from checks import wait_until
 from commands import ENVIRONMENT, ga3c_tf, python
 from helpers import SUMMARY
 from PIL import Image, ImageSequence
@@ -491,16 +492,22 @@ def test_a_hangup_that_nohup_has_ignored_stays_ignored(handlers):
     assert training_commands._run(training, run, False) == 0 and not training.stopped
 
 
+def newest_checkpoint(folder):
+    """The agent steps of a run's newest checkpoint, or 0."""
+    return max((int(path.name) for path in (folder / "checkpoints").glob("0*")), default=0)
+
+
 def kill_after_a_checkpoint(group, folder):
-    """Kill a training if a row of its metrics is newer than its last checkpoint; return the steps of that."""
-    os.killpg(group, signal.SIGSTOP)
-    newest = max((int(path.name) for path in (folder / "checkpoints").glob("0*")), default=0)
-    rows = read_rows(folder / "metrics.csv", METRIC_COLUMNS)
-    if newest and rows and int(rows[-1]["agent_steps"]) > newest:
-        os.killpg(group, signal.SIGKILL)
-        return newest
-    os.killpg(group, signal.SIGCONT)
-    return None
+    """Kill a training once a row of its metrics is newer than its last checkpoint."""
+    wait_until(lambda: newest_checkpoint(folder))
+    while True:
+        os.killpg(group, signal.SIGSTOP)
+        last = read_rows(folder / "metrics.csv", METRIC_COLUMNS)[-1:]
+        if any(int(row["agent_steps"]) > newest_checkpoint(folder) for row in last):
+            os.killpg(group, signal.SIGKILL)
+            return
+        os.killpg(group, signal.SIGCONT)
+        time.sleep(0.05)
 
 
 def test_resume_after_kill_9_continues_from_the_last_checkpoint(tmp_path):
@@ -508,10 +515,9 @@ def test_resume_after_kill_9_continues_from_the_last_checkpoint(tmp_path):
     words = ["train", "CartPole-v1", "--agents", 8, "--run-dir", folder, "--log-seconds", 0.2]
     words += ["--checkpoint-minutes", 0.02]
     process = warm.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
-    while (newest := kill_after_a_checkpoint(process.pid, folder)) is None:
-        assert process.poll() is None
-        time.sleep(0.05)
+    kill_after_a_checkpoint(process.pid, folder)
     process.wait()
+    newest = newest_checkpoint(folder)
     done = ga3c_tf("resume", folder, "--steps", newest + 3000, "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout.splitlines()[-1])
