@@ -204,7 +204,8 @@ class HeldBack(GA3C):
             if session.agent_steps != steps:
                 steps = session.agent_steps
                 changed = now
-            return steps > 0 and now > changed + 1 and not session.ended()
+            waits = len(session.training_queue) > 1  # else some agents may be about to start
+            return waits and now > changed + 1 and not session.ended()
 
         self.stood_still = wait_until(stands_still)
         self.waiting = len(session.training_queue)
