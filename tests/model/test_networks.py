@@ -434,10 +434,11 @@ def test_a_large_network_takes_images_only():
 
 
 def test_keras_with_another_backend_is_refused_in_one_line():
-    """A stand-in says so: Keras itself takes seconds to import, and the other backend is not installed."""
+    """Stand-ins say so: both packages take seconds to import, and the other backend is not installed."""
     program = (
-        "import sys, types; keras = sys.modules['keras'] = types.ModuleType('keras')\n"
-        "keras.config = types.SimpleNamespace(backend=lambda: 'jax')\n"
+        "import sys, types; sys.modules['tensorflow'] = types.ModuleType('tensorflow')\n"
+        "keras = sys.modules['keras'] = types.ModuleType('keras')\n"
+        "keras.config, keras.Model = types.SimpleNamespace(backend=lambda: 'jax'), type(None)\n"
         "import ga3c_tf; ga3c_tf.load_agent('pong')"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
