@@ -119,12 +119,11 @@ def test_trainers_that_take_the_batches_that_wait_lose_none_and_count_the_lag_of
 
         def train(self, batches, rates):
             self.calls.append(len(batches))
-            time.sleep(0.002)  # so that batches wait
             return super().train(batches, rates)
 
     lags = []
     monkeypatch.setattr("ga3c_tf.runs.stats.Stats.updated", lambda self, update: lags.append(update.lags))
-    model, _, _ = run_counting(tmp_path, monkeypatch, model=Several, num_trainers=1)
+    model, _, _ = run_counting(tmp_path, monkeypatch, HeldBack, model=Several, num_trainers=1)
     check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
     assert sum(model.calls) == len(model.batches) and max(model.calls) == 4
     for update, (rows, lag) in enumerate(zip(model.batches, lags, strict=True)):
