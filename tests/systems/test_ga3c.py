@@ -537,7 +537,7 @@ def test_dynamic_adjustment_changes_the_workers_and_logs_why(tmp_path, monkeypat
 
     class Adjusted(GA3C):
         def ended(self, by_budget):
-            return "adjusted" if len(read_rows(file, ADJUSTMENT_COLUMNS)) >= 6 else None
+            return "adjusted" if len(read_rows(file, ADJUSTMENT_COLUMNS)) >= 5 else None
 
     model, training, _ = run_counting(
         tmp_path,
@@ -548,7 +548,7 @@ def test_dynamic_adjustment_changes_the_workers_and_logs_why(tmp_path, monkeypat
         num_predictors=1,
         num_trainers=1,
         adjustment=rule,
-        adjustment_seconds=0.5,
+        adjustment_seconds=1.0,
         max_agents=8,
     )
     rows = read_rows(file, ADJUSTMENT_COLUMNS)
