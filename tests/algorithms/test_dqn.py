@@ -1,12 +1,16 @@
 """DQN's targets, losses and gradients against slow NumPy, and its target network."""
 
+import functools
+
 import numpy as np
 import pytest
 
 from ga3c_tf.algorithms.q_learning.dqn import DQN
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
+from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import Batch
+from ga3c_tf.model.tensorflow import keras
 
 STATES, ACTIONS = 4, 3
 RATES = Rates(0.01)
@@ -104,6 +108,19 @@ def test_the_target_network_begins_with_weights_that_were_loaded():
     model.load()
     for target, weight in zip(model.target.weights, model.network.weights, strict=True):
         np.testing.assert_array_equal(target.numpy(), weight.numpy())
+
+
+@functools.cache
+def same_network_again(shape, dtype, actions):
+    states = keras.Input(shape, dtype=dtype.name)
+    value = keras.ops.squeeze(keras.layers.Dense(1)(states), -1)
+    return keras.Model(states, (keras.layers.Dense(actions)(states), value))
+
+
+def test_a_network_that_is_the_same_at_each_call_is_refused():
+    """It would be its own target network."""
+    with pytest.raises(UserError, match="a target network needs"):
+        model_of(network="test_dqn:same_network_again")
 
 
 def test_an_update_with_an_infinite_target_is_skipped():

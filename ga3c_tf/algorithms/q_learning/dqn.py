@@ -11,6 +11,7 @@ import numpy as np
 
 from ga3c_tf.algorithms.q_learning.model import METRICS, QLoss, QModel, taken
 from ga3c_tf.config.rates import Rates
+from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import UpdateResult
 from ga3c_tf.model.graph_call import direct_call, trace
@@ -26,6 +27,9 @@ class DQN(QModel):
 
     Attributes:
         target: the target network, a copy of the network that is made every `target_period` updates.
+
+    Raises:
+        UserError: as for `q_network`, or a user's network has the same weights at each call.
     """
 
     metrics = (*METRICS, "sample_age")
@@ -40,6 +44,11 @@ class DQN(QModel):
 
     def prepare(self) -> None:
         self.target = self.new_network()
+        if set(map(id, self.target.weights)) & set(map(id, self.network.weights)):
+            raise UserError(
+                f"network {self.config.network!r} has the same weights at each call; a target network needs "
+                "its own, so make new layers each time"
+            )
         self._copy = direct_call(trace(self._copy_graph, []))
 
     def inputs(self) -> dict[str, tf.TensorSpec]:

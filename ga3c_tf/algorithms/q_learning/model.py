@@ -22,7 +22,7 @@ from ga3c_tf.experience.divergence import UNKNOWN
 from ga3c_tf.model.device import resolve_dtype_policy
 from ga3c_tf.model.device_weights import DeviceWeights
 from ga3c_tf.model.graph_call import direct_call, trace
-from ga3c_tf.model.tensorflow import keras, tf
+from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.model.weight_store import Trainable, WeightStore
 
 METRICS = ("q_loss", "q_value")
@@ -43,13 +43,13 @@ class QModel(NetworkModel):
     A subclass says which columns of a batch it reads, and computes the loss from them.
 
     Args:
-        config, state_shape, state_dtype, num_actions, seed, network, device, store: as for the actor-critic's
-            `Model`; the network gives Q [B, A].
+        config, state_shape, state_dtype, num_actions, seed, device, store: as for the actor-critic's `Model`;
+            the network gives Q [B, A].
 
     Attributes:
         config: settings of the run.
         device: TensorFlow device; None leaves the choice to TensorFlow.
-        new_network: makes another network with the same initial weights.
+        new_network: makes another network, which has the same initial weights where it is built-in.
     """
 
     metrics: tuple[str, ...] = METRICS
@@ -64,7 +64,6 @@ class QModel(NetworkModel):
         state_dtype: np.dtype | str,
         num_actions: int,
         seed: int,
-        network: keras.Model | None = None,
         device: str | None = None,
         store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
     ):
@@ -83,7 +82,7 @@ class QModel(NetworkModel):
                 self.dtype_policy,
                 self.layer_norm,
             )
-            self.network = network or self.new_network()
+            self.network = self.new_network()
             self.prepare()
             self.variables = [variable.value for variable in self.network.trainable_variables]
             self.states = tf.TensorSpec((None, *state_shape), np.dtype(state_dtype))
