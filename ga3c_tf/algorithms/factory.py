@@ -9,7 +9,7 @@ from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.actor_critic.replicas.asynchronous import AsynchronousReplicas
 from ga3c_tf.algorithms.actor_critic.replicas.compiled import CompiledReplica, compile_replicas
-from ga3c_tf.algorithms.actor_critic.replicas.replica import PlainReplica
+from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.actor_critic.replicas.synchronous import SynchronousReplicas
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
@@ -68,7 +68,7 @@ def new_replicas(
             return kind(config, replicas)
         except CannotCompile as error:
             say(f"the model is not compiled: {error}")
-    return kind(config, [PlainReplica(config, spec, seed, device) for device in devices])
+    return kind(config, [Replica(config, spec, seed, device) for device in devices])
 
 
 def _is_compiled(config: Config, device: str | None) -> bool:

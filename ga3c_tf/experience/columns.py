@@ -207,10 +207,19 @@ class Batch:
         steps = np.concatenate(
             [np.arange(ends[number] - self.lengths[number], ends[number]) for number in numbers]
         )
+        return self.part(numbers, steps)
+
+    def part(self, segments: np.ndarray | slice, steps: np.ndarray | slice) -> Batch:
+        """Return a batch of some segments, whole, with all columns.
+
+        Args:
+            segments: int64 [n], numbers of the segments, or their slice, which copies nothing.
+            steps: indices of their steps, in the same form.
+        """
         of_segments = {column.name for column in self.schema.along("segment")}
         columns = {}
         for name, values in vars(self).items():
-            columns[name] = values[numbers if name in of_segments else steps]
+            columns[name] = values[segments if name in of_segments else steps]
         return Batch(self.schema, **columns)
 
 

@@ -12,11 +12,11 @@ import pytest
 from batches import ACTIONS, SKIPPED, batches_of, updates_of
 
 from ga3c_tf.algorithms.actor_critic.model import Model
-from ga3c_tf.algorithms.actor_critic.replicas import device_thread, parts
+from ga3c_tf.algorithms.actor_critic.replicas import device_threads, parts
 from ga3c_tf.algorithms.actor_critic.replicas.asynchronous import AsynchronousReplicas
 from ga3c_tf.algorithms.actor_critic.replicas.compiled import CompiledReplica
 from ga3c_tf.algorithms.actor_critic.replicas.parts import parts_of
-from ga3c_tf.algorithms.actor_critic.replicas.replica import PlainReplica
+from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.actor_critic.replicas.synchronous import SynchronousReplicas
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
@@ -55,7 +55,7 @@ def config_of(devices=2, **settings):
     )
 
 
-def replicas_of(config, kind=SynchronousReplicas, replica=PlainReplica):
+def replicas_of(config, kind=SynchronousReplicas, replica=Replica):
     made = kind(config, [replica(config, SPEC, seed, "/CPU:0") for seed in range(len(config.device_names))])
     made.load()
     return made
@@ -98,7 +98,7 @@ def assert_same_weights(replicas):
             np.testing.assert_array_equal(weights, expected)
 
 
-CASES = [(name, devices, PlainReplica) for name, devices in zip(SETTINGS, itertools.cycle([2, 3]))]
+CASES = [(name, devices, Replica) for name, devices in zip(SETTINGS, itertools.cycle([2, 3]))]
 COMPILED = [pytest.param(name, 2, CompiledReplica, marks=pytest.mark.slow) for name in SETTINGS]  # 5 s each
 
 
@@ -123,7 +123,7 @@ def test_several_devices_train_as_one_does_on_the_whole_batch(settings, devices,
 
 def test_a_compiled_replica_computes_what_a_plain_one_does():
     config = config_of(**SETTINGS["clipped-mean"])
-    plain, compiled = (kind(config, SPEC, 1, "/CPU:0") for kind in (PlainReplica, CompiledReplica))
+    plain, compiled = (kind(config, SPEC, 1, "/CPU:0") for kind in (Replica, CompiledReplica))
     for batch in itertools.islice(batches_of(config, SHAPE, "float32"), 3):
         expected = plain.gradients(batch, RATES.beta)
         gradients = compiled.gradients(batch, RATES.beta)
@@ -133,7 +133,7 @@ def test_a_compiled_replica_computes_what_a_plain_one_does():
             replica.apply(tensors, RATES.learning_rate)
         assert_same_state(compiled, plain, 1e-6)
     compiled.replace([np.zeros_like(weights) for weights in compiled.weights()], 7)
-    assert compiled.updates == 7
+    assert compiled.updates == compiled.predict(batch.states).version == 7
     np.testing.assert_array_equal(compiled.weights()[0], 0)
 
 
@@ -164,7 +164,7 @@ def test_what_is_too_small_to_be_shared_is_for_the_first_device(monkeypatch):
     replicas = replicas_of(config)
     used = []
     for number, replica in enumerate(replicas.replicas):
-        for call in ("gradients", "learn", "predict"):
+        for call in ("gradients", "predict"):
             monkeypatch.setattr(
                 replica, call, functools.partial(noting, used, number, getattr(replica, call))
             )
@@ -252,19 +252,7 @@ def test_a_device_that_does_not_answer_ends_the_update_in_one_line(monkeypatch, 
     replicas = replicas_of(config)
     test_ends = threading.Event()
     monkeypatch.setattr(replicas.replicas[1], call, lambda *_: test_ends.wait())
-    monkeypatch.setattr(device_thread, "LIMIT_SECONDS", 0.5)
+    monkeypatch.setattr(device_threads, "LIMIT_SECONDS", 0.5)
     with pytest.raises(DeviceStopped, match=r"^the replica on /CPU:1 has not answered for 0.5 s"):
         replicas.train(list(itertools.islice(batches_of(config, SHAPE, "float32"), 2)), RATES)
     test_ends.set()
-
-
-def test_the_threads_of_devices_end_with_their_model():
-    before = threading.enumerate()
-    replicas = replicas_of(config_of(2))
-    replicas.train([next(batches_of(config_of(2), SHAPE, "float32"))], RATES)
-    threads = set(threading.enumerate()) - set(before)
-    assert {thread.name for thread in threads} == {"replica on /CPU:0", "replica on /CPU:1"}
-    del replicas
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from commands import ga3c_tf, output_of
 
-from ga3c_tf.algorithms.actor_critic.replicas.replica import PlainReplica
+from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.training import Training
 
@@ -74,18 +74,26 @@ def test_a2c_resumes_on_other_devices_and_on_one(tmp_path):
     output_of("evaluate", run, "--episodes", 1)
 
 
+@pytest.mark.slow  # 20 s
+def test_agents_and_threads_are_adjusted_on_several_devices(tmp_path):
+    words = ("--adjustment", "fast", "--adjustment-seconds", 1, "--steps", 10**6, "--minutes", 0.3)
+    assert train(tmp_path, *TRAIN, *words, "--devices", "cpu:2", "--sync", "none")["updates"] > 0
+    rows = read_rows(tmp_path / "adjustment.csv", ADJUSTMENT_COLUMNS)
+    assert len({(row["agents"], row["predictors"], row["trainers"]) for row in rows}) > 1
+
+
 def test_an_error_on_one_device_ends_the_run_with_it_and_a_checkpoint(tmp_path, monkeypatch):
     """The devices of this process are one, so that both replicas are on it."""
     monkeypatch.setattr(Config, "device_names", ["/CPU:0", "/CPU:0"])
-    learn = PlainReplica.learn
+    gradients = Replica.gradients
     calls = itertools.count()
 
     def fail_at_last(self, *arguments):
         if next(calls) == 40:
             raise OSError("the device is gone")
-        return learn(self, *arguments)
+        return gradients(self, *arguments)
 
-    monkeypatch.setattr(PlainReplica, "learn", fail_at_last)
+    monkeypatch.setattr(Replica, "gradients", fail_at_last)
     settings = {"env_id": "CartPole-v1", "network": "mlp", "seed": 1, "num_agents": 4, "agent_processes": 1}
     config = Config(**settings, devices="cpu:2", steps=10**6, run_dir=str(tmp_path))
     training = Training(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +24,13 @@ class VectorState(NamedTuple):
     weights: tf.Tensor  # [P] float32
     statistics: tuple[tf.Tensor, ...]  # [P] float32 each, two of each optimizer
     version: tf.Tensor  # scalar int64, the number of updates done
+
+
+class ReadableWeights(Protocol):
+    """Weights that programs read."""
+
+    def values(self) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
+        """Return the weights of each variable of the network and the number of updates done, in a graph."""
 
 
 class VectorWeights:
@@ -84,6 +91,11 @@ class VectorWeights:
     def read(self) -> VectorState:
         """Return the state."""
         return _each(lambda variable: variable.read_value(), self._state)
+
+    def values(self) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """Return the weights of each variable of the network and the number of updates done."""
+        state = self.read()
+        return self.parts(state.weights), state.version
 
     def write(self, state: VectorState) -> None:
         """Replace the state."""

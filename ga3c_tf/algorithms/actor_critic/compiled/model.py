@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.compiled.programs import Programs
+from ga3c_tf.algorithms.actor_critic.compiled.programs import UpdatePrograms
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.network_model import check_states
 from ga3c_tf.config import Config
@@ -14,7 +14,6 @@ from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.model.compiled.compilation import CannotCompile, compile_all
-from ga3c_tf.model.compiled.program import Program
 from ga3c_tf.model.compiled.weights import VectorWeights
 from ga3c_tf.model.tensorflow import keras
 
@@ -44,16 +43,13 @@ class CompiledModel(Model):
         device: str | None = None,
     ):
         super().__init__(config, state_shape, state_dtype, num_actions, seed, network, device)
-        if ":" in config.loss:
-            raise CannotCompile("the loss is your own, and rows of padding would count in it")
-        if len(self.initial_carry):
-            raise CannotCompile("the network has memory, which the compiled programs do not pass on")
+        check_compilable(config, self)
         actor_critic = self._actor_critic
         if self._proximal or actor_critic.loss.scales_step:
             raise CannotCompile("the correction computes something between the updates of a call")
         slots = self._store.slots()
         self._weights = VectorWeights(config, actor_critic.variables, slots, self.version, device)
-        self._programs = Programs(config, actor_critic, self._weights, device)
+        self._programs = UpdatePrograms(config, actor_critic, self._weights, device)
         self.updates_per_call = self._programs.sizes.updates_per_call
         self._updates = 0
 
@@ -72,11 +68,7 @@ class CompiledModel(Model):
             CannotCompile: XLA cannot compile one of them.
         """
         say("compiling the model, which takes some seconds")
-        compile_all(self.usual_programs())
-
-    def usual_programs(self) -> Iterator[Program]:
-        """Yield the programs of usual sizes."""
-        return self._programs.usual()
+        compile_all(self._programs.usual())
 
     def load(self) -> None:
         self._weights.load()
@@ -101,3 +93,11 @@ class CompiledModel(Model):
             results.append(UpdateResult(update.metrics, divergence, version, update.finite))
         self._updates = max(self._updates, results[-1].version)
         return results
+
+
+def check_compilable(config: Config, model: Model) -> None:
+    """Raise CannotCompile for a loss or a network that has only a plain form."""
+    if ":" in config.loss:
+        raise CannotCompile("the loss is your own, and rows of padding would count in it")
+    if len(model.initial_carry):
+        raise CannotCompile("the network has memory, which the compiled programs do not pass on")

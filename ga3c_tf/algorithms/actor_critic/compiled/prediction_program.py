@@ -12,7 +12,7 @@ from ga3c_tf.algorithms.actor_critic.probabilities import policy
 from ga3c_tf.experience.contracts import Prediction
 from ga3c_tf.model.compiled.program import Program
 from ga3c_tf.model.compiled.upload import Field, Upload, packed
-from ga3c_tf.model.compiled.weights import VectorWeights
+from ga3c_tf.model.compiled.weights import ReadableWeights
 from ga3c_tf.model.tensorflow import tf
 
 
@@ -33,7 +33,7 @@ class PredictionProgram:
     def __init__(
         self,
         network: StatelessNetwork,
-        weights: VectorWeights,
+        weights: ReadableWeights,
         min_policy: float,
         size: int,
         device: str | None,
@@ -56,8 +56,8 @@ class PredictionProgram:
         return Prediction(rows[:, 3:], rows[:, 2], version)
 
     def _graph(self, arrays: dict[str, tf.Tensor]) -> tf.Tensor:
-        state = self._weights.read()
-        logits, values = self._network(self._weights.parts(state.weights), arrays["states"])
+        weights, version = self._weights.values()
+        logits, values = self._network(weights, arrays["states"])
         # In each row, so that all rows are one kernel.
-        version = tf.broadcast_to(tf.bitcast(state.version, tf.float32), (self._size, 2))
+        version = tf.broadcast_to(tf.bitcast(version, tf.float32), (self._size, 2))
         return packed(tf.concat([version, values[:, None], policy(logits, self._min_policy)], 1))

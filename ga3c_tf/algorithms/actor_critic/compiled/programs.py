@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
+from ga3c_tf.algorithms.actor_critic.compiled.batch_program import BatchProgram
 from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import BatchUpload, IndexedUpload, UpdateSize
 from ga3c_tf.algorithms.actor_critic.compiled.prediction_program import PredictionProgram
 from ga3c_tf.algorithms.actor_critic.compiled.sizes import UpdateSizes, prediction_size
@@ -15,23 +16,27 @@ from ga3c_tf.algorithms.actor_critic.compiled.update_program import UpdateProgra
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import Column
 from ga3c_tf.model.compiled.program import Program
-from ga3c_tf.model.compiled.weights import VectorWeights
+from ga3c_tf.model.compiled.weights import ReadableWeights
+
+Batches = TypeVar("Batches", bound=BatchProgram)
 
 
 class Programs:
-    """Makes each program where it is first needed. Thread-safe.
+    """Makes each program where it is first needed: those for predictions. Thread-safe.
 
     Args:
         config: settings of the run.
         actor_critic: network and objective.
-        weights: weights that the programs read and train.
+        weights: weights that the programs read.
         device: TensorFlow device; None leaves the choice to TensorFlow.
 
     Attributes:
         sizes: sizes of the updates.
     """
 
-    def __init__(self, config: Config, actor_critic: ActorCritic, weights: VectorWeights, device: str | None):
+    def __init__(
+        self, config: Config, actor_critic: ActorCritic, weights: ReadableWeights, device: str | None
+    ):
         self.sizes = UpdateSizes(config)
         self._min_policy = config.min_policy
         self._actor_critic = actor_critic
@@ -43,14 +48,8 @@ class Programs:
 
     def usual(self) -> Iterator[Program]:
         """Yield the compiled functions of the sizes that the settings produce."""
-        for size in self.sizes.usual():
-            yield self.update(size).program
         for states in self.sizes.usual_predictions():
             yield self.prediction(states).program
-
-    def update(self, size: UpdateSize) -> UpdateProgram:
-        """Return the program for updates of a size."""
-        return self._made(size, self._new_update)
 
     def prediction(self, states: int) -> PredictionProgram:
         """Return the program that predicts for so many states."""
@@ -62,17 +61,30 @@ class Programs:
                 self._programs[size] = make(size)
             return self._programs[size]
 
-    def _new_update(self, size: UpdateSize) -> UpdateProgram:
-        kind = IndexedUpload if self.sizes.has_minibatches else BatchUpload
-        batches = self.new_upload(kind, size)
-        objective = self._actor_critic.objective
-        return UpdateProgram(self._network, objective, batches, self._weights, size, self._device)
-
-    def new_upload(self, kind: type[BatchUpload], size: UpdateSize) -> BatchUpload:
-        """Return an upload of this kind, for what an update reads."""
+    def _of_batches(self, program: type[Batches], kind: type[BatchUpload], size: UpdateSize) -> Batches:
+        """Return a new program of this kind, with uploads of this kind."""
         network = self._network
         states = Column("states", network.state_dtype.type, "what the agent sees", network.state_shape)
-        return kind(self._actor_critic.columns, states, size)
+        batches = kind(self._actor_critic.columns, states, size)
+        objective = self._actor_critic.objective
+        return program(network, objective, batches, self._weights, size, self._device)
 
     def _new_prediction(self, size: int) -> PredictionProgram:
         return PredictionProgram(self._network, self._weights, self._min_policy, size, self._device)
+
+
+class UpdatePrograms(Programs):
+    """Programs that train the weights: a `VectorWeights`."""
+
+    def usual(self) -> Iterator[Program]:
+        for size in self.sizes.usual():
+            yield self.update(size).program
+        yield from super().usual()
+
+    def update(self, size: UpdateSize) -> UpdateProgram:
+        """Return the program for updates of a size."""
+        return self._made(size, self._new_update)
+
+    def _new_update(self, size: UpdateSize) -> UpdateProgram:
+        kind = IndexedUpload if self.sizes.has_minibatches else BatchUpload
+        return self._of_batches(UpdateProgram, kind, size)

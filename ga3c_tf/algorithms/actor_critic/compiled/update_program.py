@@ -6,47 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import FLOAT, BatchUpload, UpdateSize
-from ga3c_tf.algorithms.actor_critic.compiled.stateless import StatelessNetwork
-from ga3c_tf.algorithms.actor_critic.gradients import Gradients, Objective
+from ga3c_tf.algorithms.actor_critic.compiled.batch_program import BatchProgram
+from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import FLOAT
+from ga3c_tf.algorithms.actor_critic.gradients import Gradients
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
-from ga3c_tf.model.compiled.program import Program
-from ga3c_tf.model.compiled.upload import Upload, packed
+from ga3c_tf.model.compiled.upload import packed
 from ga3c_tf.model.compiled.weights import VectorState, VectorWeights
 from ga3c_tf.model.tensorflow import tf
 
 
-class UpdateProgram:
-    """Makes up to `size.updates` updates in one call. Thread-safe.
+class UpdateProgram(BatchProgram):
+    """Makes up to `size.updates` updates in one call. Thread-safe; arguments as for `BatchProgram`."""
 
-    Args:
-        network: the network.
-        objective: what updates minimize.
-        batches: how batches lie in the upload.
-        weights: the weights that are trained.
-        size: what a call has room for.
-        device: TensorFlow device; None leaves the choice to TensorFlow.
-
-    Attributes:
-        program: the compiled function.
-    """
-
-    def __init__(
-        self,
-        network: StatelessNetwork,
-        objective: Objective,
-        batches: BatchUpload,
-        weights: VectorWeights,
-        size: UpdateSize,
-        device: str | None,
-    ):
-        self._network = network
-        self._objective = objective
-        self._batches = batches
-        self._weights = weights
-        self._size = size
-        self.program = Program(self._graph, Upload(batches.fields), device)
+    _weights: VectorWeights
 
     # in Python
 
@@ -108,12 +81,8 @@ class UpdateProgram:
 
         It is skipped if it is not finite, or has no steps, as in the call that compiles the program.
         """
-        columns = self._batches.columns_of(arrays, number)
-        batch = Batch(beta=arrays["beta"], version=state.version, **columns)
         weights = self._weights.parts(state.weights)
-        outputs = self._objective.gradients(
-            lambda: self._network(weights, batch.states, training=True), weights, batch
-        )
+        outputs = self._outputs(weights, state.version, arrays, number)
         applied = outputs.finite & (arrays["sizes"][number] > 0)
         state = self._weights.stepped(state, outputs.gradients, arrays["learning_rate"], applied)
         return state, packed(state.version, outputs.numbers)

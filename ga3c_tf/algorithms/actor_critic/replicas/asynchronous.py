@@ -10,7 +10,6 @@ from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import UpdateResult
-from ga3c_tf.experience.divergence import DivergenceSampler
 
 
 class AsynchronousReplicas(Replicas):
@@ -18,28 +17,16 @@ class AsynchronousReplicas(Replicas):
 
     The metric `replica_lag` is the lag of a copy: updates between the weights that the gradients of an update
     were computed with and the update. Policy lag includes it, since predictions have the version of the copy.
-
-    Args:
-        config: settings of the run.
-        replicas: a model on each device.
     """
 
     def __init__(self, config: Config, replicas: Sequence[Replica]):
-        super().__init__(replicas, config.pull_updates)
+        super().__init__(config, replicas, config.pull_updates)
         self.metrics = (*self.metrics, "replica_lag")
-        self._divergence = DivergenceSampler(replicas[0].bounds)
-
-    def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
-        return [self._update(batch, rates) for batch in batches]
 
     def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
         with self.lent() as number:
             before = self._versions[number]
             gradients = self.replicas[number].gradients(batch, rates.beta)
-        version = before
-        if gradients.finite:
-            version = self.replicas[0].apply(gradients.tensors, rates.learning_rate)
-            self._updated(version)
-        divergence = self._divergence.sample(batch, gradients.log_pi)
-        metrics = {**gradients.metrics, "replica_lag": (version - 1 - before) * len(batch)}
-        return UpdateResult(metrics, divergence, version, gradients.finite)
+        result = self._updated(gradients, batch, rates)
+        lag = (result.version - 1 - before) * len(batch)
+        return result._replace(metrics={**result.metrics, "replica_lag": lag})

@@ -7,69 +7,85 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
+from ga3c_tf.algorithms.actor_critic.compiled.model import check_compilable
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients
-from ga3c_tf.algorithms.actor_critic.replicas.programs import ReplicaPrograms
-from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica, without_clipping
+from ga3c_tf.algorithms.actor_critic.replicas.gradient_programs import GradientPrograms
+from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica, assign
 from ga3c_tf.config import Config
-from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
-from ga3c_tf.experience.contracts import UpdateResult
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.compiled.compilation import compile_all
 from ga3c_tf.model.tensorflow import tf
 
 
-class CompiledReplica(CompiledModel, Replica):
-    """A replica whose weights are a vector on its device, as those of a `CompiledModel`.
+class VariableWeights:
+    """The variables of a network as `ReadableWeights`.
+
+    Args:
+        variables: the trained variables.
+        device: TensorFlow device.
+
+    Attributes:
+        version: number of updates that they contain at least, on the device.
+    """
+
+    def __init__(self, variables: Sequence[tf.Variable], device: str):
+        self._variables = variables
+        with tf.device(device):
+            self.version = tf.Variable(0, dtype=tf.int64, trainable=False)
+
+    def values(self) -> tuple[list[tf.Tensor], tf.Tensor]:
+        return [variable.read_value() for variable in self._variables], self.version.read_value()
+
+
+class CompiledReplica(Replica):
+    """A replica that predicts and computes gradients with compiled programs.
 
     Args:
         config, spec, seed: as for `new_model`.
         device: TensorFlow device, as `configure_device` returns it.
 
+    Attributes:
+        programs: the programs.
+
     Raises:
         CannotCompile: the network or the loss cannot be compiled.
     """
 
-    _programs: ReplicaPrograms
-
     def __init__(self, config: Config, spec: EnvironmentSpec, seed: int, device: str):
-        shape = (spec.state_shape, spec.state_dtype, spec.num_actions)
-        super().__init__(without_clipping(config), *shape, seed, device=device)
-        self._device = device
-        self._programs = ReplicaPrograms(config, self._actor_critic, self._weights, device)
-        self.bounds = self._actor_critic.loss.bounds
+        super().__init__(config, spec, seed, device)
+        check_compilable(config, self)
+        self._weights = VariableWeights(self._variables, device)
+        self.programs = GradientPrograms(config, self._actor_critic, self._weights, device, self.size)
 
-    def learn(self, batch: Batch, rates: Rates) -> UpdateResult:
-        gradients = self.gradients(batch, rates.beta)
-        divergence = self._divergence.sample(batch, gradients.log_pi)
-        version = self._updates
-        if gradients.finite:
-            version = self.apply(gradients.tensors, rates.learning_rate)
-        return UpdateResult(gradients.metrics, divergence, version, gradients.finite)
+    def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
+        self._actor_critic.check_states(states)
+        return self.programs.prediction(len(states)).predict(states)
 
     def gradients(self, batch: Batch, beta: float) -> Gradients:
         self._actor_critic.check(batch)
-        return self._programs.gradients(len(batch)).gradients(batch, beta)
+        numbers, row = self.programs.gradients(len(batch)).gradients(batch, beta)
+        shapes = [self._variables[variable].shape for _, variable in self._actor_critic.gradients_of]
+        ends = np.cumsum([shape.num_elements() for shape in shapes])
+        tensors = map(np.reshape, np.split(row, ends[:-1]), shapes)
+        return Gradients.unpacked([*tensors], numbers)
 
-    def apply(self, gradients: Sequence[np.ndarray], learning_rate: float) -> int:
-        [vectors] = gradients
-        version = self._programs.apply.apply(vectors, learning_rate)
-        self._updates = max(self._updates, version)
+    def apply(self, gradients: Sequence[tf.Tensor | np.ndarray], learning_rate: float) -> int:
+        version = super().apply(gradients, learning_rate)
+        self._count(version)
         return version
 
-    def weights(self) -> list[np.ndarray]:
-        return [np.asarray(self._weights.read().weights)]
-
     def replace(self, weights: Sequence[np.ndarray], version: int) -> None:
-        [vector] = weights
-        with self._weights.changing, tf.device(self._device):
-            state = self._weights.read()
-            self._weights.write(state._replace(weights=vector, version=np.int64(version)))
-        self._updates = version
+        super().replace(weights, version)
+        self._count(version)
+
+    def _count(self, version: int) -> None:
+        with tf.device(self._device):
+            assign(self._weights.version, tf.constant(version, tf.int64))
 
 
 def compile_replicas(replicas: Sequence[CompiledReplica], say: Callable[[str], None]) -> None:
     """Compile the programs of all replicas in parallel, as `CompiledModel.compile` does those of one."""
     say(f"compiling the model for {len(replicas)} devices, which takes some seconds")
-    compile_all(itertools.chain.from_iterable(replica.usual_programs() for replica in replicas))
+    compile_all(itertools.chain.from_iterable(replica.programs.usual() for replica in replicas))

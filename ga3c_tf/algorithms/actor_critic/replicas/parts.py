@@ -46,31 +46,27 @@ def parts_of(batch: Batch, count: int) -> list[Batch]:
     ends = np.concatenate([[0], np.cumsum(batch.lengths)])
     wanted = len(batch) * np.arange(count + 1) / count
     cuts = np.unique(np.abs(ends[:, None] - wanted).argmin(axis=0))
-    return [_segments(batch, ends, first, last) for first, last in itertools.pairwise(cuts.tolist())]
+    return [
+        batch.part(slice(first, last), slice(ends[first], ends[last]))
+        for first, last in itertools.pairwise(cuts)
+    ]
 
 
-def _segments(batch: Batch, ends: np.ndarray, first: int, last: int) -> Batch:
-    """Return the segments from `first` to before `last` as a batch."""
-    of_segments = {column.name for column in batch.schema.along("segment")}
-    steps = slice(ends[first], ends[last])
-    columns = {}
-    for name, column in vars(batch).items():
-        columns[name] = column[first:last] if name in of_segments else column[steps]
-    return Batch(batch.schema, **columns)
-
-
-def joined(parts: Sequence[Gradients], shares: Sequence[float]) -> Gradients:
-    """Return the gradients of a batch from those of its parts.
+def joined(parts: Sequence[Gradients], loss_reduction: str) -> Gradients:
+    """Return the gradients of a batch from those of its parts, as arrays.
 
     Args:
         parts: gradients and metrics of the parts, in their order.
-        shares: weight of the gradients of each part in their sum.
+        loss_reduction: whether losses, and so gradients, are the 'sum' or the 'mean' over the steps.
     """
+    log_pi = np.concatenate([part.log_pi for part in parts])
+    shares = [1.0] * len(parts)
+    if loss_reduction == "mean":
+        shares = [len(part.log_pi) / len(log_pi) for part in parts]
     by_tensor = zip(*(part.tensors for part in parts), strict=True)
     tensors = [functools.reduce(np.add, map(_scaled, arrays, shares)) for arrays in by_tensor]
     metrics = {name: sum(part.metrics[name] for part in parts) for name in parts[0].metrics}
-    finite = all(part.finite for part in parts)
-    return Gradients(tensors, metrics, finite, np.concatenate([part.log_pi for part in parts]))
+    return Gradients(tensors, metrics, all(part.finite for part in parts), log_pi)
 
 
 def _scaled(array: np.ndarray, share: float) -> np.ndarray:

@@ -3,67 +3,36 @@
 from __future__ import annotations
 
 import functools
-from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients, clipped
 from ga3c_tf.algorithms.actor_critic.model import Model
-from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
-from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
-from ga3c_tf.experience.contracts import UpdateResult
-from ga3c_tf.experience.divergence import Bounds, DivergenceSampler
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.device_weights import DeviceWeights
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.model.weight_store import Trainable
 
 
-class Replica(NetworkModel):
-    """A `NetworkModel` for `Replicas`. Gradients and weights are arrays of the host, in any fixed order.
-
-    Attributes:
-        bounds: what the loss clips or floors.
-    """
-
-    bounds: Bounds
-
-    @abstractmethod
-    def gradients(self, batch: Batch, beta: float) -> Gradients:
-        """Return the gradients of a batch before they are clipped, and its metrics."""
-
-    @abstractmethod
-    def apply(self, gradients: Sequence[np.ndarray], learning_rate: float) -> int:
-        """Clip gradients and update the weights; return the updates done with this one."""
-
-    @abstractmethod
-    def learn(self, batch: Batch, rates: Rates) -> UpdateResult:
-        """Make the update of a whole batch."""
-
-    @abstractmethod
-    def weights(self) -> list[np.ndarray]:
-        """Return the trained weights."""
-
-    @abstractmethod
-    def replace(self, weights: Sequence[np.ndarray], version: int) -> None:
-        """Take the trained weights of another replica, which contain this number of updates at least."""
-
-
-class PlainReplica(Model, Replica):
-    """A replica with a `Model`'s graphs.
+class Replica(Model):
+    """A `Model` whose gradients may be computed on another device than the one that is updated.
 
     Args:
         config, spec, seed: as for `new_model`.
         device: TensorFlow device, as `configure_device` returns it.
+
+    Attributes:
+        bounds: what the loss clips or floors.
+        size: number of trained weights.
     """
 
     def __init__(self, config: Config, spec: EnvironmentSpec, seed: int, device: str):
         self._device = device
         super().__init__(
-            without_clipping(config),
+            _without_clipping(config),
             spec.state_shape,
             spec.state_dtype,
             spec.num_actions,
@@ -71,37 +40,37 @@ class PlainReplica(Model, Replica):
             device=device,
             store=functools.partial(_clipping_store, config, device),
         )
+        self._variables = self._actor_critic.variables
         self.bounds = self._actor_critic.loss.bounds
-        self._divergence = DivergenceSampler(self.bounds)
-
-    def learn(self, batch: Batch, rates: Rates) -> UpdateResult:
-        [result] = self.train([batch], rates)
-        return result
+        self.size = sum(variable.shape.num_elements() for variable in self._variables)
 
     def gradients(self, batch: Batch, beta: float) -> Gradients:
-        gradients = self._actor_critic.gradients(batch, beta)
-        return gradients._replace(tensors=[*map(np.asarray, gradients.tensors)])
+        """Return the gradients of a batch before they are clipped, and its metrics."""
+        return self._actor_critic.gradients(batch, beta)
 
-    def apply(self, gradients: Sequence[np.ndarray], learning_rate: float) -> int:
+    def apply(self, gradients: Sequence[tf.Tensor | np.ndarray], learning_rate: float) -> int:
+        """Clip gradients and update the weights; return the updates done with this one."""
         with tf.device(self._device):
             return self._store.push([*map(tf.constant, gradients)], learning_rate)
 
     def weights(self) -> list[np.ndarray]:
-        return [np.asarray(variable.read_value()) for variable in self._actor_critic.variables]
+        """Return the trained weights."""
+        return [np.asarray(variable.read_value()) for variable in self._variables]
 
     def replace(self, weights: Sequence[np.ndarray], version: int) -> None:
+        """Take the trained weights of another replica, which contain this number of updates at least."""
         with tf.device(self._device):
-            for variable, weight in zip(self._actor_critic.variables, weights, strict=True):
-                _assign(variable, tf.constant(weight))
-            _assign(self.version, tf.constant(version, tf.int64))
+            for variable, weight in zip(self._variables, weights, strict=True):
+                assign(variable, tf.constant(weight))
+            assign(self.version, tf.constant(version, tf.int64))
 
 
-def _assign(variable: tf.Variable, value: tf.Tensor) -> None:
+def assign(variable: tf.Variable, value: tf.Tensor) -> None:
     """Assign without the checks of `variable.assign`, which take most of its time."""
     tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
 
 
-def without_clipping(config: Config) -> Config:
+def _without_clipping(config: Config) -> Config:
     """Return the settings with which a replica computes gradients: their norm is that of all parts of a
     batch together, so that an update clips them.
     """

@@ -3,46 +3,50 @@
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
+from ga3c_tf.algorithms.actor_critic.gradients import Gradients
 from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.network_model import NetworkModel
-from ga3c_tf.errors import UserError
-from ga3c_tf.experience.contracts import NO_CARRY, Prediction
+from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
+from ga3c_tf.experience.divergence import DivergenceSampler
 from ga3c_tf.model.tensorflow import tf
 
 
 class Replicas(NetworkModel):
-    """Equal models on several devices. A subclass says how they are updated. Thread-safe.
+    """Equal models on several devices. A subclass says where gradients are computed. Thread-safe.
 
     The first replica is updated. The others pull its weights before a call if theirs are too old. Each
     prediction is made on the device with the fewest calls under way, whatever the numbers of predictors and
     devices.
 
     Args:
+        config: settings of the run.
         replicas: a model on each device. The first has the weights of checkpoints.
         most_behind: number of updates by which a replica's weights may be too old, plus 1.
-
-    Raises:
-        UserError: the network has memory.
 
     Attributes:
         replicas: the models.
     """
 
-    def __init__(self, replicas: Sequence[Replica], most_behind: int = 1):
+    def __init__(self, config: Config, replicas: Sequence[Replica], most_behind: int = 1):
         first = replicas[0]
-        if len(first.initial_carry):
-            raise UserError("a network with memory is trained on one device; name one in --device")
         self.metrics = first.metrics
         self.network = first.network
         self.dtype_policy = first.dtype_policy
         self.states = first.states
+        self.initial_carry = first.initial_carry
         self.version = first.version
         self.replicas = replicas
+        self._config = config
+        self._divergence = DivergenceSampler(first.bounds)
         self._lending = threading.Lock()
         self._under_way = [0] * len(replicas)
         self._lent = [0] * len(replicas)  # in all, so that they are lent in turn
@@ -50,29 +54,37 @@ class Replicas(NetworkModel):
         self._versions = [0] * len(replicas)  # updates that their weights contain at least
         self._pulling = [threading.Lock() for _ in replicas]
 
-    @property
-    def updates(self) -> int:
-        return self.replicas[0].updates
-
     def load(self) -> None:
-        first, *others = self.replicas
-        first.load()
-        for other in others:
-            for variable, weight in zip(other.network.weights, first.network.weights, strict=True):
+        updates = self.updates
+        for replica in self.replicas:
+            for variable, weight in zip(replica.network.weights, self.network.weights, strict=True):
                 variable.assign(weight)
-            other.version.assign(first.version)
-            other.load()
-        self._versions = [self.updates] * len(self.replicas)
-
-    def store(self) -> None:
-        self.replicas[0].store()
+            replica.replace(self.replicas[0].weights(), updates)
+        self._versions = [updates] * len(self.replicas)
 
     def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
         return self.replicas[0].checkpoint_objects()
 
     def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
         with self.lent() as number:
-            return self.replicas[number].predict(states)
+            return self.replicas[number].predict(states, carry)
+
+    def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
+        return [self._update(batch, rates) for batch in batches]
+
+    @abstractmethod
+    def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
+        """Update the first replica with the gradients of a batch."""
+
+    def _updated(self, gradients: Gradients, batch: Batch, rates: Rates) -> UpdateResult:
+        """Update the first replica if the gradients are finite, and return what `train` does of the batch."""
+        divergence = self._divergence.sample(batch, gradients.log_pi)
+        version = self.updates
+        if gradients.finite:
+            version = self.replicas[0].apply(gradients.tensors, rates.learning_rate)
+            with self._lending:
+                self._versions[0] = max(self._versions[0], version)
+        return UpdateResult(gradients.metrics, divergence, version, gradients.finite)
 
     @contextmanager
     def lent(self) -> Iterator[int]:
@@ -90,11 +102,6 @@ class Replicas(NetworkModel):
 
     def _load_of(self, number: int) -> tuple[int, int]:
         return self._under_way[number], self._lent[number]
-
-    def _updated(self, version: int) -> None:
-        """Note that the first replica has been updated so many times."""
-        with self._lending:
-            self._versions[0] = max(self._versions[0], version)
 
     def _pull(self, number: int) -> None:
         """Bring a replica's copy of the first one's weights up to date if it is too old."""

@@ -1,0 +1,65 @@
+"""A program that computes the gradients of batches: to update the weights with them, or to return them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import BatchUpload, UpdateSize
+from ga3c_tf.algorithms.actor_critic.compiled.stateless import StatelessNetwork
+from ga3c_tf.algorithms.actor_critic.gradients import GraphOutputs, Objective
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.model.compiled.program import Program
+from ga3c_tf.model.compiled.upload import Upload
+from ga3c_tf.model.compiled.weights import ReadableWeights
+from ga3c_tf.model.tensorflow import tf
+
+
+class BatchProgram(ABC):
+    """Takes batches in one upload.
+
+    Args:
+        network: the network.
+        objective: what updates minimize.
+        batches: how batches lie in the upload.
+        weights: weights of the network.
+        size: what a call has room for.
+        device: TensorFlow device; None leaves the choice to TensorFlow.
+
+    Attributes:
+        program: the compiled function.
+    """
+
+    def __init__(
+        self,
+        network: StatelessNetwork,
+        objective: Objective,
+        batches: BatchUpload,
+        weights: ReadableWeights,
+        size: UpdateSize,
+        device: str | None,
+    ):
+        self._network = network
+        self._objective = objective
+        self._batches = batches
+        self._weights = weights
+        self._size = size
+        self.program = Program(self._graph, Upload(batches.fields), device)
+
+    @abstractmethod
+    def _graph(self, arrays: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Return the result of the program."""
+
+    def _outputs(
+        self,
+        weights: Sequence[tf.Tensor],
+        version: tf.Tensor,
+        arrays: dict[str, tf.Tensor],
+        number: int | tf.Tensor,
+    ) -> GraphOutputs:
+        """Return the gradients of one batch of the upload, in a graph."""
+        columns = self._batches.columns_of(arrays, number)
+        batch = Batch(beta=arrays["beta"], version=version, **columns)
+        return self._objective.gradients(
+            lambda: self._network(weights, batch.states, training=True), weights, batch
+        )
