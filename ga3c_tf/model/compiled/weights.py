@@ -66,11 +66,6 @@ class VectorWeights:
         with tf.device(device):
             self._state = _each(lambda value: tf.Variable(value, trainable=False), self._values())
 
-    @property
-    def size(self) -> int:
-        """Number of trained weights, P."""
-        return sum(self._sizes)
-
     # between this state and the variables, from which checkpoints are written
 
     def load(self) -> None:
