@@ -11,6 +11,7 @@ from ga3c_tf.algorithms.actor_critic.compiled.model import check_compilable
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients
 from ga3c_tf.algorithms.actor_critic.replicas.gradient_programs import GradientPrograms
 from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica, assign
+from ga3c_tf.algorithms.network_model import check_states
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction
@@ -60,7 +61,7 @@ class CompiledReplica(Replica):
         self.programs = GradientPrograms(config, self._actor_critic, self._weights, device, self.size)
 
     def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
-        self._actor_critic.check_states(states)
+        check_states(states, self.states)
         return self.programs.prediction(len(states)).predict(states)
 
     def gradients(self, batch: Batch, beta: float) -> Gradients:
