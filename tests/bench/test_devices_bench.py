@@ -1,5 +1,8 @@
 """The bench of several devices: which trainings it measures, in which order, and what it says."""
 
+import runpy
+from pathlib import Path
+
 import pytest
 
 from ga3c_tf.bench import devices
@@ -53,3 +56,12 @@ def test_a_bench_without_an_update_says_so(monkeypatch):
     monkeypatch.setattr(Training, "measure", lambda self, count: {"windows": [dict.fromkeys(devices.ROWS)]})
     with pytest.raises(UserError, match="no update happened in any window; give more --seconds"):
         run_devices(Config(seed=0, devices="cpu:2"), 10, lambda line: None)
+
+
+def test_the_simulation_is_that_of_the_page_and_one_device_is_never_old():
+    docs = Path(__file__).parents[2] / "docs"
+    simulation = runpy.run_path(str(docs / "devices_scaling.py"))
+    assert simulation["table"]() in (docs / "devices.md").read_text()
+    small, gpus = simulation["SMALL"], simulation["GPUS"]
+    rate, lag = simulation["asynchronous"](small, gpus, 1, 1_000)
+    assert lag == 0 and rate == pytest.approx(1 / small.seconds(1_000), rel=0.02)
