@@ -397,7 +397,7 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path):
     training.system._weights.groups["weights"][2][0] = np.nan
     training.session.log = SimpleNamespace(flush=lambda: None, close=lambda: None)
     with pytest.raises(Diverged, match=r"weights/2 of the checkpoint .* is not finite"):
-        training._save_at_the_end(None)
+        training._saver.save_last(None)
     assert not (tmp_path / "checkpoints").exists()
 
 
@@ -424,8 +424,8 @@ def test_an_error_of_the_environment_does_not_prevent_the_last_checkpoint(tmp_pa
     """Its FloatingPointError does not mean that the training has diverged."""
     training = a3c_of(tmp_path)
     training.session.log = SimpleNamespace(flush=lambda: None, close=lambda: None)
-    assert training._save_at_the_end(Diverged("update 3")) is None
-    assert training._save_at_the_end(FloatingPointError("unstable")).exists()
+    assert training._saver.save_last(Diverged("update 3")) is None
+    assert training._saver.save_last(FloatingPointError("unstable")).exists()
 
 
 def network_with_statistics(shape, dtype, num_actions):
