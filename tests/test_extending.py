@@ -197,7 +197,7 @@ def test_the_default_is_the_papers():
     batch = Batch(
         actions=tf.constant([1, 0]), **{name: tf.constant(values) for name, values in columns.items()}
     )
-    found = losses.find_loss(config, 2, SCHEMA).compute(batch)
+    found = losses.find_loss(config, 2, SCHEMA).compute(batch).losses
     assert found == losses.actor_critic(batch, config) != losses.actor_critic(batch, Config())
 
 
