@@ -119,10 +119,6 @@ def test_every_whole_number_has_an_upper_bound(setting):
             "--correction epsilon needs --no-log-softmax, not --log-softmax: it",
         ),
         ({"correction": "v-trace", "advantage": "gae"}, "--correction v-trace needs --advantage nstep"),
-        (
-            {"correction": "v-trace", "minibatch_size": 8},
-            "needs --minibatch-size 0, not --minibatch-size 8: it needs",
-        ),
         ({"target_score": 5.0, "episodes": 99}, "for the mean of 100 episodes, and --episodes 99 are fewer"),
     ],
 )

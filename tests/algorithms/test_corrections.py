@@ -473,7 +473,6 @@ def test_a_correction_reads_the_columns_that_it_declares(name, advantage):
             {"correction": "v-trace", "advantage": "gae"},
             "needs --advantage nstep, not --advantage gae: it est",
         ),
-        ({"correction": "v-trace", "minibatch_size": 4}, "needs whole segments"),
         (
             {"correction": "v-trace", "loss": "mine:huber"},
             "needs --loss paper, not --loss mine:huber: it is a",

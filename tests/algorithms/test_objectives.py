@@ -81,8 +81,11 @@ def reads_lengths(batch, config):
 def test_a_loss_of_whole_segments_is_refused_where_updates_are_on_shuffled_steps():
     settings = {"loss": "test_objectives:reads_lengths", "clip_ratio": 0.2}
     with pytest.raises(
-        UserError, match=r"reads lengths, of whole segments; it goes with --epochs 1 and --minib"
+        UserError,
+        match="reads lengths, of whole segments; without memory it goes with --epochs 1 and",
     ):
         gradients(epochs=2, **settings)
     with pytest.raises(UserError, match="reads lengths"):
         gradients(minibatch_size=4, **settings)
+    with pytest.raises(UserError, match="correction 'v-trace' reads lengths"):
+        gradients(minibatch_size=4, correction="v-trace")

@@ -185,8 +185,9 @@ class ActorCritic:
         of_segments = [column.name for column in self.columns if column.axis == "segment"]
         if of_segments and self._config.has_minibatches and not self.has_memory:
             raise UserError(
-                f"loss {self._config.loss!r} reads {of_segments[0]}, of whole segments; it goes with "
-                "--epochs 1 and --minibatch-size 0"
+                f"loss {self._config.loss!r} with correction {self._config.correction_used!r} reads "
+                f"{of_segments[0]}, of whole segments; without memory it goes with --epochs 1 and "
+                "--minibatch-size 0"
             )
 
     def check(self, batch: Batch) -> None:

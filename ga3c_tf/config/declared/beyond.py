@@ -78,7 +78,6 @@ class BeyondPaperSettings(QLearningSettings):
                 log_softmax=False, when=["epsilon"], because="it is the floor that --log-softmax leaves out"
             ),
             beside(advantage="nstep", when=["v-trace"], because="it estimates advantages itself"),
-            beside(minibatch_size=0, when=["v-trace", "negative-mask"], because="it needs whole segments"),
         ],
         excludes=[beside(devices=SET, when=[*PROXIMAL, "ess"], because="it is for one device")],
         algorithms=ACTOR_CRITIC,
