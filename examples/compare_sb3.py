@@ -13,7 +13,8 @@ Both programs have the same network and the settings in compare_sb3_settings.py.
 compare_sb3_speed.py.
 
 Columns: system, environment, seed, agent_steps, time_s and score. The score is the mean raw score of the last
-100 training episodes (fewer at the start) after so many steps. The time is in seconds since training began.
+100 training episodes (fewer at the start) after so many steps. The time is in seconds since
+training began: of the processor for Stable-Baselines3, of the clock for ga3c_tf.
 """
 
 from __future__ import annotations

@@ -92,6 +92,6 @@ class Rows:
             "rolling_score": session.stats.rolling_score,
             "progress": session.progress(),
         }
-        own = self._callbacks.metrics_of({**row, **standing})
-        session.log.metrics({**row, **own})
-        self._report({**row, **standing, **own})
+        of_callbacks = self._callbacks.metrics_of({**row, **standing})
+        session.log.metrics({**row, **of_callbacks})
+        self._report({**row, **standing, **of_callbacks})

@@ -36,8 +36,8 @@ def changes_of(method: Mapping[str, Any], plan: Config) -> dict[str, Any]:
     if "algorithm" not in method:
         return dict(method)
     fields = dataclasses.fields(plan)
-    kept = {setting.name for setting in fields if setting.metadata["group"] in OF_THE_FIGURE} | {"system"}
-    given = {name: getattr(plan, name) for name in kept if getattr(plan, name) != getattr(Config, name)}
+    names = {setting.name for setting in fields if setting.metadata["group"] in OF_THE_FIGURE} | {"system"}
+    given = {name: getattr(plan, name) for name in names if getattr(plan, name) != getattr(Config, name)}
     values = preset_beside(preset_of(method["algorithm"], plan.env_id), {**given, **method})
     usual = {setting.name: setting.default for setting in fields}
     return {name: value for name, value in {**usual, **values}.items() if value != getattr(plan, name)}

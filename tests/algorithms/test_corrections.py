@@ -492,3 +492,10 @@ def test_the_other_settings_imply_a_correction():
         == Config(clip_ratio=0.1, correction="ppo").correction_used
         == "ppo"
     )
+
+
+@pytest.mark.parametrize("mask", ["ratio-mask", "tv-mask"])
+def test_the_floor_of_the_epsilon_acts_beside_a_mask(mask):
+    correction = correction_of(Config(env_id="e", correction=f"epsilon+{mask}"))
+    assert correction.bounds.lowest_probability == Config(env_id="e").log_epsilon
+    assert correction_of(Config(env_id="e", correction=f"is+{mask}")).bounds.lowest_probability is None

@@ -2,8 +2,8 @@
 
 It is put together from four axes: the weight of the advantages, a mask, a trust region, and the scale of the
 step (`ga3c_tf.config.corrections` has their names). Where the policy pi and the policy mu that chose the
-actions are the same, every ratio is 1, nothing is masked, and each correction whose bounds are at least 1
-gives exactly the uncorrected gradient.
+actions are the same, every ratio of the two is 1, nothing is masked, and each correction whose bounds are at
+least 1 gives exactly the uncorrected gradient. The exception is a trust region around an average of weights.
 
 B is the number of states in a batch and A the number of actions.
 """
@@ -65,11 +65,13 @@ class Correction:
     @property
     def bounds(self) -> Bounds:
         """What is clipped, left out or floored of pi / mu."""
-        if self.mask and self.mask.bounds != Bounds():
-            return self.mask.bounds
         if self.trust_region:
-            return self.trust_region.bounds
-        return self.weight.bounds._replace(lowest_probability=self.floor)
+            bounds = self.trust_region.bounds
+        else:
+            bounds = self.weight.bounds._replace(lowest_probability=self.floor)
+        if self.mask and self.mask.bounds != Bounds():
+            return self.mask.bounds._replace(lowest_probability=bounds.lowest_probability)
+        return bounds
 
     @property
     def reads_version(self) -> bool:
@@ -93,9 +95,9 @@ class Correction:
             objectives = log_pi * (weighted.weights * weighted.advantages)
         masked = tf.zeros_like(objectives)
         if self.mask:
-            kept = self.mask.keeps(batch, tf.stop_gradient(self._log_pi(batch)), weighted.advantages)
-            objectives = tf.where(kept, objectives, 0.0)
-            masked = tf.where(kept, masked, 1.0)
+            is_trained = self.mask.keeps(batch, tf.stop_gradient(self._log_pi(batch)), weighted.advantages)
+            objectives = tf.where(is_trained, objectives, 0.0)
+            masked = tf.where(is_trained, masked, 1.0)
         return Estimate(objectives, weighted.targets, masked)
 
     def _log_pi(self, batch: Batch) -> tf.Tensor:

@@ -124,7 +124,7 @@ class Model(NetworkModel):
         else:
             version = store.version()
         store.pull()
-        if self._proximal:
+        if self._proximal and gradients.finite:
             self._proximal.after()
         return UpdateResult(gradients.metrics, divergence, version, gradients.finite)
 

@@ -82,8 +82,9 @@ class Averaged(Proximal):
         super().__init__(config, actor_critic, self._averages)
 
     def before(self, batch: Batch) -> None:
-        if not float(self._count):
-            self.after()  # the weights that the session begins with
+        with self._changing:
+            if not float(self._count):
+                self._take()  # the weights that the session begins with
         self.answered(batch)
 
     def after(self) -> None:

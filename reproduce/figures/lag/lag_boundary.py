@@ -162,8 +162,8 @@ def at_lag(lag: int) -> Cell:
 
     def cell(part: Measurements) -> str:
         values = [gain(row) for row in part.select(lag=lag).rows]
-        known = np.array(values)[np.isfinite(values)]
-        return f"{known.mean():.2f} ({len(known)})" if len(known) else "-"
+        finite = np.array(values)[np.isfinite(values)]
+        return f"{finite.mean():.2f} ({len(finite)})" if len(finite) else "-"
 
     return cell
 

@@ -1,7 +1,7 @@
 """How much policy lag learning tolerates with each correction, as in Table 3 of AReaL (arXiv 2505.24298).
 
-A2C trains on the batch of K updates ago, with everything else equal. Without lag all corrections have the
-same gradient, so A2C without lag is run without a correction only.
+A2C trains on the batch of K updates ago, with everything else equal. Without lag all corrections but
+IMPACT have the same gradient, so A2C without lag is run without a correction only.
 
 The share of the gain that is left at a lag decides: the gain of a run is its mean score minus its first
 score, and the gain without lag is the mean over the seeds.
@@ -100,7 +100,7 @@ def shares(table: Measurements, correction: str) -> pd.DataFrame:
     return (gains.unstack() / without).reindex(columns=LAGS)
 
 
-def kept(share: pd.DataFrame) -> pd.Series:
+def mean_share(share: pd.DataFrame) -> pd.Series:
     """Return the mean share of the gain over the logarithm of the lag, by seed with all lags."""
     places = np.log2(LAGS)
     whole = share.dropna()
@@ -135,7 +135,7 @@ def tolerated_lag(part: Measurements) -> str:
 
 def share_kept(part: Measurements) -> str:
     """Return a cell with the mean share of the gain that is left, over the logarithm of the lag."""
-    return mean_ci(kept(_shares_of(part)).tolist())
+    return mean_ci(mean_share(_shares_of(part)).tolist())
 
 
 def _shares_of(part: Measurements) -> pd.DataFrame:
@@ -213,7 +213,7 @@ class ToleratedLagFigure(Figure):
         return [
             self.claim(
                 f"{first}-{second}",
-                above(paired(kept(shares(table, first)), kept(shares(table, second)))),
+                above(paired(mean_share(shares(table, first)), mean_share(shares(table, second)))),
                 guards,
                 first=first,
                 second=second,

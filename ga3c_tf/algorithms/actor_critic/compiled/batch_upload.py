@@ -44,9 +44,9 @@ class BatchUpload:
         self._of_segments = [column.name for column in columns if column.axis == "segment"]
         self._of_steps = [column for column in [*columns, states] if column.axis == "step"]
         self._rows = size.rows
-        each = (size.updates,)
+        an_update = (size.updates,)
         self.fields = [Field("count", (), INT), Field("learning_rate", (), FLOAT), Field("beta", (), FLOAT)]
-        self.fields.append(Field("sizes", each, INT))
+        self.fields.append(Field("sizes", an_update, INT))
         for column in [*columns, states]:
             room = (size.steps,) if column.axis == "step" else (size.updates, size.rows)
             self.fields.append(Field(column.name, (*room, *column.shape), np.dtype(column.dtype)))

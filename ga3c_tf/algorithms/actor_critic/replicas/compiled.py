@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -59,6 +60,8 @@ class CompiledReplica(Replica):
         check_compilable(config, self)
         self._weights = VariableWeights(self._variables, device)
         self.programs = GradientPrograms(config, self._actor_critic, self._weights, device, self.size)
+        self._counting = threading.Lock()
+        self._counted = 0
 
     def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
         check_states(states, self.states)
@@ -74,14 +77,18 @@ class CompiledReplica(Replica):
 
     def apply(self, gradients: Sequence[tf.Tensor | np.ndarray], learning_rate: float) -> int:
         version = super().apply(gradients, learning_rate)
-        self._count(version)
+        with self._counting:
+            if version > self._counted:  # a later update, of another trainer, may be counted already
+                self._count(version)
         return version
 
     def replace(self, weights: Sequence[np.ndarray], version: int) -> None:
         super().replace(weights, version)
-        self._count(version)
+        with self._counting:
+            self._count(version)
 
     def _count(self, version: int) -> None:
+        self._counted = version
         with tf.device(self._device):
             assign(self._weights.version, tf.constant(version, tf.int64))
 
