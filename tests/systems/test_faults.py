@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from multiprocessing import forkserver
+from multiprocessing import connection, forkserver
 from types import SimpleNamespace
 
 import helpers
@@ -49,7 +49,14 @@ from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.systems.system import Counts
 from ga3c_tf.workers.agent_process import errors_told
 from ga3c_tf.workers.stall_detector import StallDetector
-from ga3c_tf.workers.supervisor import AgentError, AgentSupervisor, Watchdog
+from ga3c_tf.workers.supervisor import (
+    FORKSERVER_DIED,
+    STOP_SECONDS,
+    AgentError,
+    AgentSupervisor,
+    AlsoLostWithForkserver,
+    Watchdog,
+)
 
 # 1. an agent dies
 
@@ -716,3 +723,33 @@ def test_nothing_is_left_of_a_run_whose_agents_were_killed(tmp_path):
         output, _ = process.communicate()
     assert process.returncode == 130 and "agent processes replaced: 1" in output.splitlines()
     wait_for_the_end_of(children)
+
+
+# which losses of processes are one fault, and which are faults of their own
+
+
+def exit_when_told(pipe):
+    os._exit(pipe.recv())
+
+
+@pytest.fixture
+def supervisor():
+    supervisor = AgentSupervisor(["ga3c_tf.errors"])
+    yield supervisor
+    supervisor.kill()
+    supervisor.join(lambda: None, STOP_SECONDS)
+
+
+def test_each_process_that_exits_with_255_while_the_others_live_is_a_fault_of_its_own(supervisor):
+    """With this exit code, multiprocessing also reports processes whose forkserver has died."""
+    writers = []
+    for number in range(3):
+        reader, writer = connection.Pipe(duplex=False)
+        supervisor.start(number, exit_when_told, pipe=reader)
+        writers.append(writer)
+    for number in range(2):
+        [lost] = [sentinel for sentinel, process in supervisor.sentinels().items() if process == number]
+        writers[number].send(FORKSERVER_DIED)
+        assert connection.wait([lost], 10)
+        error = supervisor.error_of(number)
+        assert "exit code 255" in str(error) and not isinstance(error, AlsoLostWithForkserver)
