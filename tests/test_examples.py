@@ -1,12 +1,15 @@
-"""examples/quickstart.ipynb: it runs from its first cell to its last, and has the outputs of such a run."""
+"""The examples run: the notebook from its first cell to its last, and the search twice."""
 
+import runpy
 from pathlib import Path
 
 import nbformat
+import optuna
 import pytest
 from nbclient import NotebookClient
 
-NOTEBOOK = Path(__file__).resolve().parents[1] / "examples" / "quickstart.ipynb"
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+NOTEBOOK = EXAMPLES / "quickstart.ipynb"
 
 
 @pytest.fixture
@@ -41,3 +44,16 @@ def test_it_runs_and_shows_plots_scores_and_a_video(notebook, tmp_path, monkeypa
     printed = "".join(output.text for output in shown if output.output_type == "stream")
     assert "CartPole-v1 " in printed and "MinAtar/Breakout-v1 " in printed
     assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
+@pytest.mark.slow  # half a minute
+def test_six_trials_are_searched_and_a_second_call_continues_them(tmp_path, capsys):
+    main = runpy.run_path(str(EXAMPLES / "optuna_search.py"))["main"]
+    small = ["--steps", "20000", "--episodes", "2", "--folder", str(tmp_path)]
+    study = main(["--trials", "6", *small])
+    states = [trial.state for trial in study.trials]
+    assert states.count(optuna.trial.TrialState.COMPLETE) + states.count(optuna.trial.TrialState.PRUNED) == 6
+    assert all(trial.intermediate_values for trial in study.trials)
+    assert {folder.name for folder in tmp_path.glob("trial-*")} == {f"trial-{number}" for number in range(6)}
+    assert len(main(["--trials", "1", *small]).trials) == 7
+    assert "7 trials, " in capsys.readouterr().out
