@@ -124,7 +124,8 @@ def test_a_network_that_is_the_same_at_each_call_is_refused():
 
 
 def test_an_update_with_an_infinite_target_is_skipped():
-    model, batch = model_of(), batch_of()
+    model = model_of()
+    batch = batch_of()
     weights = [weight.numpy() for weight in model.network.weights]
     batch.returns[3] = np.inf
     [result] = model.train([batch], RATES)
@@ -142,7 +143,8 @@ def test_an_update_with_an_infinite_target_is_skipped():
     ],
 )
 def test_states_and_columns_of_a_wrong_shape_are_refused(name, column, message):
-    model, batch = model_of(), batch_of()
+    model = model_of()
+    batch = batch_of()
     setattr(batch, name, column)
     with pytest.raises(ValueError, match=message):
         model.train([batch], RATES)

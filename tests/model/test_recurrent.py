@@ -121,7 +121,8 @@ def test_gradients_flow_through_whole_segments_as_finite_differences_say():
     with tf.GradientTape() as tape:
         total = loss()
     for variable, gradient in zip(cell, tape.gradient(total, cell), strict=True):
-        exact, values = gradient.numpy(), variable.numpy()
+        exact = gradient.numpy()
+        values = variable.numpy()
         for place in np.ndindex(values.shape):
             sides = []
             for shift in (1e-6, -1e-6):
@@ -185,7 +186,8 @@ def test_with_open_gates_it_learns_what_a_network_without_memory_learns(settings
     with_carry = model.predict(states, np.ones((B, 128), np.float32))
     np.testing.assert_allclose(with_carry.policy, plain.predict(states).policy, atol=1e-6)
     np.testing.assert_allclose(with_carry.value, plain.predict(states).value, atol=1e-6)
-    one, other = update(model, batch, 0.01, 0.01), update(plain, batch, 0.01, 0.01)
+    one = update(model, batch, 0.01, 0.01)
+    other = update(plain, batch, 0.01, 0.01)
     assert one.metrics == pytest.approx(other.metrics, rel=1e-5)
     for name in ("dense1", "dense2", "logits_p", "logits_v"):
         for one, other in zip(
@@ -196,7 +198,8 @@ def test_with_open_gates_it_learns_what_a_network_without_memory_learns(settings
 
 def counting(state_shape, state_dtype, num_actions):
     """A user's network, whose carry is the mean of the states so far and their number."""
-    states, carry = keras.Input(state_shape, dtype=state_dtype.name), keras.Input((5,))
+    states = keras.Input(state_shape, dtype=state_dtype.name)
+    carry = keras.Input((5,))
     number = carry[:, 4:] + 1
     mean = carry[:, :4] + (states - carry[:, :4]) / number
     hidden = keras.layers.Dense(8, "tanh")(keras.ops.concatenate([states, mean], 1))
@@ -231,7 +234,8 @@ def forgetful(state_shape, state_dtype, num_actions):
 
 
 def shrinking(state_shape, state_dtype, num_actions):
-    states, carry = keras.Input(state_shape), keras.Input((2,))
+    states = keras.Input(state_shape)
+    carry = keras.Input((2,))
     dense = keras.layers.Dense(num_actions)(states)
     network = keras.Model((states, carry), ((dense, dense[:, 0]), carry[:, :1]))
     network.initial_state = [0.0, 0.0]
