@@ -1,0 +1,61 @@
+"""Trains with one, two and four logical devices of the CPU: the table of learning in docs/devices.md.
+
+python docs/devices_learning.py FOLDER    # adds the runs that data/devices-learning.csv lacks
+
+Frozen before the first run: settings, seeds, steps, and the measure, which is the mean score of the training
+episodes that ended in the last tenth of the steps. Three seeds cannot show that learning is the same; that an
+update is the same is shown by tests/algorithms/test_replicas.py. So the table is an observation.
+"""
+
+import csv
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import ga3c_tf
+
+SEEDS = (11, 12, 13)
+TASKS = {
+    "CartPole-v1": {"preset": "tuned-vector", "steps": 100_000},
+    "MinAtar/Breakout-v1": {"preset": "tuned-small", "steps": 500_000},
+}
+DEVICES: dict[str, dict[str, str]] = {
+    "1": {},
+    "2, mean": {"devices": "cpu:2", "sync": "mean"},
+    "4, mean": {"devices": "cpu:4", "sync": "mean"},
+    "2, none": {"devices": "cpu:2", "sync": "none"},
+    "4, none": {"devices": "cpu:4", "sync": "none"},
+}
+RECORD = Path(__file__).parent / "data" / "devices-learning.csv"
+
+
+def score_at_end(run):
+    """Return the mean score of the episodes that ended in the last tenth of the steps."""
+    episodes = run.episodes()
+    return np.mean(episodes["score"][episodes["agent_steps"] > 0.9 * run.config.steps])
+
+
+def main(folder):
+    recorded = set()
+    if RECORD.exists():
+        with RECORD.open(newline="") as file:
+            recorded = {
+                (row["environment"], row["devices"], int(row["seed"])) for row in csv.DictReader(file)
+            }
+    else:
+        RECORD.write_text("environment,devices,seed,score\n")
+    for env_id, seed, devices in itertools.product(TASKS, SEEDS, DEVICES):
+        if (env_id, devices, seed) in recorded:
+            continue
+        settings = {**TASKS[env_id], **DEVICES[devices]}
+        path = Path(folder) / f"{env_id}-{devices}-{seed}".replace("/", "-").replace(", ", "-")
+        run = ga3c_tf.train(env_id, seed=seed, run_dir=str(path), **settings)
+        row = [env_id, devices, seed, f"{score_at_end(run):.1f}"]
+        with RECORD.open("a", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerow(row)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
