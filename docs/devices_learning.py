@@ -9,6 +9,7 @@ update is the same is shown by tests/algorithms/test_replicas.py. So the table i
 
 import csv
 import itertools
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,15 +19,15 @@ import ga3c_tf
 
 SEEDS = (11, 12, 13)
 TASKS = {
-    "CartPole-v1": {"preset": "tuned-vector", "steps": 100_000},
-    "MinAtar/Breakout-v1": {"preset": "tuned-small", "steps": 500_000},
+    "CartPole-v1": "--preset tuned-vector --steps 100000",
+    "MinAtar/Breakout-v1": "--preset tuned-small --steps 500000",
 }
-DEVICES: dict[str, dict[str, str]] = {
-    "1": {},
-    "2, mean": {"devices": "cpu:2", "sync": "mean"},
-    "4, mean": {"devices": "cpu:4", "sync": "mean"},
-    "2, none": {"devices": "cpu:2", "sync": "none"},
-    "4, none": {"devices": "cpu:4", "sync": "none"},
+DEVICES = {
+    "1": "",
+    "2, mean": "--devices cpu:2 --sync mean",
+    "4, mean": "--devices cpu:4 --sync mean",
+    "2, none": "--devices cpu:2 --sync none",
+    "4, none": "--devices cpu:4 --sync none",
 }
 RECORD = Path(__file__).parent / "data" / "devices-learning.csv"
 
@@ -49,10 +50,10 @@ def main(folder):
     for env_id, seed, devices in itertools.product(TASKS, SEEDS, DEVICES):
         if (env_id, devices, seed) in recorded:
             continue
-        settings = {**TASKS[env_id], **DEVICES[devices]}
         path = Path(folder) / f"{env_id}-{devices}-{seed}".replace("/", "-").replace(", ", "-")
-        run = ga3c_tf.train(env_id, seed=seed, run_dir=str(path), **settings)
-        row = [env_id, devices, seed, f"{score_at_end(run):.1f}"]
+        command = f"ga3c-tf train {env_id} --seed {seed} --run-dir {path} {TASKS[env_id]} {DEVICES[devices]}"
+        subprocess.run(command.split(), check=True)  # TensorFlow has its devices for a whole process
+        row = [env_id, devices, seed, f"{score_at_end(ga3c_tf.Run(path)):.1f}"]
         with RECORD.open("a", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow(row)
 
