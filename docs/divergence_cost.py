@@ -20,8 +20,8 @@ from pathlib import Path
 import psutil
 
 from ga3c_tf.config import Config
+from ga3c_tf.host.libraries import enable_onednn
 from ga3c_tf.host.machine import machine, source_version
-from ga3c_tf.host.onednn import enable_onednn
 
 WARM_UP = 20.0
 KINDS = ("measured", "prepared", "neither")

@@ -15,7 +15,7 @@ from typing import Any
 
 from gymnasium.vector.utils import CloudpickleWrapper
 
-from ga3c_tf.host.offspring import begin_child_process
+from ga3c_tf.host.processes import begin_child_process
 from ga3c_tf.plugins import installer
 
 MOST_SOCKET_BYTES = 107

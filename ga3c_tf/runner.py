@@ -22,9 +22,9 @@ from ga3c_tf.environments.ids import in_words, resolve_env_id
 from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.experience.spec import EnvironmentSpec
+from ga3c_tf.host.libraries import SWITCH, enable_onednn, enabled_too_late
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.host.onednn import SWITCH, enable_onednn, enabled_too_late
-from ga3c_tf.host.open_files import open_files_allowed
+from ga3c_tf.host.resources import open_files_allowed
 from ga3c_tf.plugins import check_trust, installer
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import RunFolder, read_config

@@ -19,7 +19,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.config.presets import BUDGETS, USUAL_PRESET
 from ga3c_tf.console import say, warn
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.random_states import global_generators_kept
+from ga3c_tf.host.process_state import global_generators_kept
 from ga3c_tf.host.scheduling import scheduling_restored
 from ga3c_tf.plugins import objects_called
 from ga3c_tf.plugins.arguments import SETTING_OF, by_config_name, split_functions

@@ -11,7 +11,7 @@ from multiprocessing import connection
 from typing import Any
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.offspring import begin_child_process, end_offspring
+from ga3c_tf.host.processes import begin_child_process, end_offspring
 from ga3c_tf.host.signals import exit_by_signal
 
 CLOSE_SECONDS = 5.0

@@ -14,7 +14,7 @@ from ga3c_tf.config.rates import Rates
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import Batch
-from ga3c_tf.host.onednn import enable_onednn
+from ga3c_tf.host.libraries import enable_onednn
 
 PREDICTION_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 TRAINING_SIZES = (5, 25, 45, 85, 128)

@@ -9,7 +9,7 @@ from ga3c_tf.bench.stand_ins import InstantModel, free_environment
 from ga3c_tf.config import Config, network_for
 from ga3c_tf.console import warn
 from ga3c_tf.environments.environment import describe_environment
-from ga3c_tf.host.onednn import enable_onednn
+from ga3c_tf.host.libraries import enable_onednn
 from ga3c_tf.plugins import name_of
 from ga3c_tf.workers.inference import Inference
 from ga3c_tf.workers.minibatches import Minibatches

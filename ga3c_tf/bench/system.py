@@ -18,8 +18,8 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.gpu import gpu_samples
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.host.memory import proportional_mib
 from ga3c_tf.host.processes import end_with_parent, process_group
+from ga3c_tf.host.resources import proportional_mib
 from ga3c_tf.host.scheduling import busy_seconds
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
 

@@ -272,7 +272,7 @@ def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
             trusted.
     """
     from ga3c_tf.environments.environment import describe_environment
-    from ga3c_tf.host.onednn import enable_onednn
+    from ga3c_tf.host.libraries import enable_onednn
     from ga3c_tf.plugins import check_trust
     from ga3c_tf.runs.folder import read_config
 

@@ -27,8 +27,8 @@ from ga3c_tf.environments.registered import is_made_by_class, make_passed, make_
 from ga3c_tf.environments.states import on_one_line, state_reader
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.spec import EnvironmentSpec
-from ga3c_tf.host.offspring import offspring_ends_with_program
-from ga3c_tf.host.working_folder import WorkingFolder
+from ga3c_tf.host.process_state import WorkingFolder
+from ga3c_tf.host.processes import offspring_ends_with_program
 from ga3c_tf.plugins import OBJECT, one_line, users_errors
 from ga3c_tf.processes import allow_children
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.host.random_states import global_generators_kept
+from ga3c_tf.host.process_state import global_generators_kept
 
 AGENTS = 1
 EVALUATION = 3

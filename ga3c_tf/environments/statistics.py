@@ -13,7 +13,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import STATISTICS, global_generators_seeded
-from ga3c_tf.host.working_folder import WorkingFolder
+from ga3c_tf.host.process_state import WorkingFolder
 
 STEPS = 10_000
 """Number of steps of the random policy: about ten games of Pong, 4 s."""

@@ -7,7 +7,7 @@ import os
 from multiprocessing import reduction
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.memory import available_bytes
+from ga3c_tf.host.resources import available_bytes
 
 
 class SharedMemory:

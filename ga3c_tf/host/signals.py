@@ -28,7 +28,7 @@ def left_to_this_process() -> Iterator[None]:
 
     Only this process then answers a signal to the whole process group. Unlike signal handlers, which can be
     set in the main thread only, this works in any thread. A process that may start programs unblocks the
-    signals, as `offspring.begin_child_process` does, because the programs would keep them blocked too.
+    signals, as `processes.begin_child_process` does, because the programs would keep them blocked too.
     """
     resource_tracker.ensure_running()  # else multiprocessing starts it in the block, and unblocks the signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)

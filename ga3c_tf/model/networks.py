@@ -16,7 +16,7 @@ import numpy as np
 from ga3c_tf.config import SMALLEST_SCREEN, check_name, network_of_record
 from ga3c_tf.config.declaration import RECURRENT
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.random_states import global_generators_kept
+from ga3c_tf.host.process_state import global_generators_kept
 from ga3c_tf.model.initial_weights import initialize
 from ga3c_tf.model.layer_norm import with_layer_norm
 from ga3c_tf.model.recurrent import initial_carry, with_lstm

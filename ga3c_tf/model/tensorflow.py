@@ -14,8 +14,7 @@ from typing import Any
 
 from ga3c_tf.console import open_standard_descriptors
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.matplotlib_backend import drop_unusable_backend
-from ga3c_tf.host.onednn import onednn
+from ga3c_tf.host.libraries import drop_unusable_backend, onednn
 
 
 def import_quietly(module: str) -> types.ModuleType:

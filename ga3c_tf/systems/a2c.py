@@ -13,7 +13,7 @@ from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.queues import MESSAGE, IndexQueue
 from ga3c_tf.experience.reply_pipes import ReplyPipes, assigned_processes
 from ga3c_tf.experience.segments import Segments
-from ga3c_tf.host.memory import available_bytes
+from ga3c_tf.host.resources import available_bytes
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.systems.lagged_batches import LaggedBatches
 from ga3c_tf.systems.session import Session

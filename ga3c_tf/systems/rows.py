@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ga3c_tf.host.memory import resident_mib
+from ga3c_tf.host.resources import resident_mib
 from ga3c_tf.systems.callbacks import Callbacks
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import System

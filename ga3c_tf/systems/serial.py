@@ -12,7 +12,7 @@ from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.experience.queues import INDEX
 from ga3c_tf.experience.segments import FreeSlots, Segments
-from ga3c_tf.host.working_folder import WorkingFolder
+from ga3c_tf.host.process_state import WorkingFolder
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.agent import TrainingAgent

@@ -14,7 +14,7 @@ from ga3c_tf.console import warn
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.environments.public import PublicEnvironment
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.onednn import enable_onednn
+from ga3c_tf.host.libraries import enable_onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.plugins.arguments import by_config_name, split_functions
 from ga3c_tf.runs.folder import read_config

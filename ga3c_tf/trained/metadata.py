@@ -16,7 +16,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.config.declaration import Q_LEARNING
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.working_folder import WorkingFolder
+from ga3c_tf.host.process_state import WorkingFolder
 from ga3c_tf.runs.folder import commit_of, read_sessions
 from ga3c_tf.trained.weights import SCORE, file_of
 

@@ -16,7 +16,7 @@ from ga3c_tf.config import MOST_EPISODE_STEPS
 from ga3c_tf.environments.environment import make_limited_environment
 from ga3c_tf.environments.random_streams import EVALUATION, global_generators_seeded
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.working_folder import WorkingFolder
+from ga3c_tf.host.process_state import WorkingFolder
 from ga3c_tf.plugins import users_errors
 from ga3c_tf.trained.policies import TrainedAgent
 from ga3c_tf.trained.video import SUFFIXES, VideoFile

@@ -13,7 +13,7 @@ from multiprocessing import connection
 from typing import cast
 
 from ga3c_tf.errors import Diverged
-from ga3c_tf.host.offspring import end_offspring
+from ga3c_tf.host.processes import end_offspring
 from ga3c_tf.host.signals import left_to_this_process
 from ga3c_tf.processes import forkserver_with, main_module_left_alone, with_objects
 

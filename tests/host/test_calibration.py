@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from ga3c_tf.host import processor
+from ga3c_tf.host import machine
 from ga3c_tf.host.calibration import Calibration, agree, calibrate, mean
 
 SLOW = Calibration(gflops=26.7, copy_gb_s=5.0, frames_s=4000.0)
@@ -33,16 +33,16 @@ ARM = "processor\t: 0\nBogoMIPS\t: 243.75\nFeatures\t: fp asimd\nCPU implementer
     ],
 )
 def test_a_processor_is_identified_by_what_the_kernel_says(tmp_path, monkeypatch, cpuinfo, identity, flags):
-    monkeypatch.setattr(processor, "CPUINFO", tmp_path / "cpuinfo")
-    monkeypatch.setattr(processor, "CACHES", tmp_path)
-    monkeypatch.setattr(processor, "cpu_quota", lambda: 1.5 if cpuinfo else float("inf"))
+    monkeypatch.setattr(machine, "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(machine, "CACHES", tmp_path)
+    monkeypatch.setattr(machine, "cpu_quota", lambda: 1.5 if cpuinfo else float("inf"))
     if cpuinfo:
-        processor.CPUINFO.write_text(cpuinfo)
+        machine.CPUINFO.write_text(cpuinfo)
     for number, texts in enumerate([("1", "Data", "32K"), ("2", "Unified", "512K")]):
         (tmp_path / f"index{number}").mkdir()
         for name, text in zip(("level", "type", "size"), texts, strict=True):
             (tmp_path / f"index{number}" / name).write_text(text + "\n")
-    found = processor.processor()
+    found = machine.processor()
     assert tuple(found[name] for name in ("vendor", "family", "model", "stepping")) == identity
     assert (found["flags"], found["caches"]) == (flags, {"L1 data": "32K", "L2": "512K"})
     assert found["quota"] == (1.5 if cpuinfo else None)

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from ga3c_tf.host import cgroups, machine, memory, scheduling
-from ga3c_tf.host.open_files import open_files_allowed
+from ga3c_tf.host import machine, resources, scheduling
 from ga3c_tf.host.processes import process_group
+from ga3c_tf.host.resources import open_files_allowed
 
 GIB = 2**30
 
@@ -21,8 +21,8 @@ GIB = 2**30
 @pytest.fixture
 def group(tmp_path, monkeypatch):
     """Makes this process a member of control groups with these files."""
-    monkeypatch.setattr(cgroups, "MOUNT", tmp_path / "mount")
-    monkeypatch.setattr(cgroups, "OWN", tmp_path / "own")
+    monkeypatch.setattr(resources, "MOUNT", tmp_path / "mount")
+    monkeypatch.setattr(resources, "OWN", tmp_path / "own")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(64)))
 
     def make(own, files):
@@ -85,13 +85,13 @@ STAT = "anon 1000\nfile 9000000000\nactive_file 3221225472\ninactive_file 429496
 )
 def test_cached_files_are_room(group, monkeypatch, own, files, room):
     group(own, files)
-    assert cgroups.memory_room() == room
+    assert resources.memory_room() == room
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=99 * GIB))
-    assert memory.available_bytes() == min(room, 99 * GIB)
+    assert resources.available_bytes() == min(room, 99 * GIB)
 
 
 def test_this_machine_tells_something():
-    assert cgroups.cpu_quota() > 0 and 0 < memory.available_bytes() < math.inf
+    assert resources.cpu_quota() > 0 and 0 < resources.available_bytes() < math.inf
 
 
 # memory and processes, against what the kernel says
@@ -101,15 +101,15 @@ def test_available_and_total_memory_are_those_of_the_kernel(group):
     group("", {})
     with open("/proc/meminfo") as stream:
         kernel = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in stream}
-    assert memory.available_bytes() == pytest.approx(kernel["MemAvailable"], rel=0.1)
-    assert memory.total_gib() * GIB == kernel["MemTotal"]
+    assert resources.available_bytes() == pytest.approx(kernel["MemAvailable"], rel=0.1)
+    assert resources.total_gib() * GIB == kernel["MemTotal"]
     assert machine.machine()["memory_gib"] == round(kernel["MemTotal"] / GIB, 1)
 
 
 def test_resident_memory_is_that_of_this_process_in_mib():
-    before = memory.resident_mib()
+    before = resources.resident_mib()
     held = bytearray(os.urandom(50 * 2**20))
-    assert 45 < memory.resident_mib() - before < 60
+    assert 45 < resources.resident_mib() - before < 60
     del held
 
 
@@ -126,9 +126,9 @@ def ended():
 def test_proportional_memory_is_known_of_processes_that_live(ended):
     with open("/proc/self/smaps_rollup") as stream:
         [kernel] = [int(line.split()[1]) / 1024 for line in stream if line.startswith("Pss:")]
-    assert memory.proportional_mib(os.getpid()) == pytest.approx(kernel, rel=0.2)
-    assert memory.proportional_mib(ended) is None
-    assert memory.proportional_mib(2**22 + 1) is None
+    assert resources.proportional_mib(os.getpid()) == pytest.approx(kernel, rel=0.2)
+    assert resources.proportional_mib(ended) is None
+    assert resources.proportional_mib(2**22 + 1) is None
 
 
 def test_a_group_has_all_its_processes_with_parent_and_processor_time(ended):

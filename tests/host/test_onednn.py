@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ga3c_tf.experience.spec import EnvironmentSpec
-from ga3c_tf.host import onednn
+from ga3c_tf.host import libraries
 
 ON_AVX2 = {"flags": ["avx2"]}
 ON_AVX512 = {"flags": ["avx2", "avx512_vnni"]}
@@ -26,15 +26,15 @@ ELSEWHERE = {"flags": []}
     ],
 )
 def test_onednn_is_on_with_avx2_unless_the_user_decides(monkeypatch, machine, users, decided):
-    monkeypatch.setattr(onednn, "processor", lambda: machine)
-    monkeypatch.setenv(onednn.SWITCH, users or "")  # put back afterwards as it was
+    monkeypatch.setattr(libraries, "processor", lambda: machine)
+    monkeypatch.setenv(libraries.SWITCH, users or "")  # put back afterwards as it was
     if users is None:
-        monkeypatch.delenv(onednn.SWITCH)
-    before = onednn.onednn()
-    onednn.enable_onednn()
-    assert onednn.onednn() == decided
-    assert onednn.enabled_too_late(before) is (machine is ON_AVX2 and users is None)
-    assert not onednn.enabled_too_late(onednn.onednn())
+        monkeypatch.delenv(libraries.SWITCH)
+    before = libraries.onednn()
+    libraries.enable_onednn()
+    assert libraries.onednn() == decided
+    assert libraries.enabled_too_late(before) is (machine is ON_AVX2 and users is None)
+    assert not libraries.enabled_too_late(libraries.onednn())
 
 
 TRAINING = """
@@ -49,7 +49,7 @@ print(ONEDNN)
 """
 
 
-@pytest.mark.skipif("avx2" not in onednn.processor()["flags"], reason="needs a processor with AVX2")
+@pytest.mark.skipif("avx2" not in libraries.processor()["flags"], reason="needs a processor with AVX2")
 @pytest.mark.parametrize(
     ("env_id", "decided"),
     [
@@ -58,7 +58,7 @@ print(ONEDNN)
     ],
 )
 def test_a_training_on_screens_decides_before_tensorflow_is_imported(tmp_path, env_id, decided):
-    without = {name: value for name, value in os.environ.items() if name != onednn.SWITCH}
+    without = {name: value for name, value in os.environ.items() if name != libraries.SWITCH}
     words = [sys.executable, "-c", TRAINING, env_id, tmp_path / "run"]
     done = subprocess.run(words, capture_output=True, text=True, env=without)
     assert done.stdout.splitlines()[-1:] == [decided], done.stderr

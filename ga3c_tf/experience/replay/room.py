@@ -9,7 +9,7 @@ from ga3c_tf.experience.replay.frames import FrameStore
 from ga3c_tf.experience.replay.memory import STEP_COLUMNS
 from ga3c_tf.experience.replay.sum_tree import SumTree
 from ga3c_tf.experience.spec import EnvironmentSpec
-from ga3c_tf.host.memory import available_bytes
+from ga3c_tf.host.resources import available_bytes
 
 
 def replay_bytes(size: int, spec: EnvironmentSpec) -> int:

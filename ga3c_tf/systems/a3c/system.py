@@ -15,7 +15,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.experience.contracts import UpdateRecord, UpdateResult
 from ga3c_tf.experience.divergence import Divergence, SegmentLag
 from ga3c_tf.experience.queues import RecordQueue
-from ga3c_tf.host.memory import available_bytes
+from ga3c_tf.host.resources import available_bytes
 from ga3c_tf.systems.a3c.process import A3CShared, run_agent, update_type
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
 from ga3c_tf.systems.session import Session

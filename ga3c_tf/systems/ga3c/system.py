@@ -13,7 +13,7 @@ import numpy as np
 from ga3c_tf.environments.random_streams import random_stream
 from ga3c_tf.experience.segments import Segments
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.host.memory import available_bytes
+from ga3c_tf.host.resources import available_bytes
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.remote.nodes import NodeRates
 from ga3c_tf.systems.ga3c.agents import AgentProcesses

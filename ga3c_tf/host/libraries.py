@@ -1,14 +1,19 @@
-"""Use of oneDNN, the library for TensorFlow's faster convolutions and matrix products on x86."""
+"""Environment variables that TensorFlow and matplotlib read when they are imported."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
+import sys
 
-from ga3c_tf.host.processor import processor
+from ga3c_tf.host.machine import processor
 
 SWITCH = "TF_ENABLE_ONEDNN_OPTS"
 """Environment variable that TensorFlow reads once, when it is imported."""
 WORDS = {"1": "on", "true": "on", "0": "off", "false": "off"}
+BACKEND = "MPLBACKEND"
+"""Environment variable that matplotlib reads when it is imported."""
 
 
 def enable_onednn() -> None:
@@ -35,3 +40,17 @@ def enabled_too_late(decided: str) -> bool:
 def onednn() -> str:
     """Return the current value of `SWITCH` as a word: 'on', 'off' or 'as TensorFlow decides'."""
     return WORDS.get(os.environ.get(SWITCH, "").lower(), "as TensorFlow decides")
+
+
+def drop_unusable_backend() -> None:
+    """Unset the backend if matplotlib would refuse to be imported with it. Call this before Keras is
+    imported.
+
+    A notebook sets its own backend, which programs that it starts inherit even if they do not have it.
+    """
+    if BACKEND not in os.environ or "matplotlib" in sys.modules:
+        return
+    backend = os.environ.pop(BACKEND)
+    with contextlib.suppress(ImportError, ValueError):  # it is missing, or does not have this backend
+        importlib.import_module("matplotlib").rcParams["backend"] = backend
+        os.environ[BACKEND] = backend

@@ -1,7 +1,11 @@
-"""Reads the limits of Linux control groups (v1 and v2) for this process, as in a container or service."""
+"""Processor time, memory and open files that this process may use, also in a container.
+
+Functions import psutil themselves, because agent processes import this module and do not need psutil.
+"""
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,3 +75,51 @@ def _read(file: Path) -> str:
         return file.read_text().strip()
     except OSError:
         return ""
+
+
+def available_bytes() -> float:
+    """Return the memory that processes can still allocate, in bytes, within the limit of a container."""
+    import psutil
+
+    return max(0.0, min(memory_room(), psutil.virtual_memory().available))
+
+
+def total_gib() -> float:
+    """Return the memory of this machine in GiB."""
+    import psutil
+
+    return psutil.virtual_memory().total / 2**30
+
+
+def resident_mib() -> float:
+    """Return the resident memory of this process in MiB."""
+    import psutil
+
+    return psutil.Process().memory_info().rss / 2**20
+
+
+def proportional_mib(process: int) -> float | None:
+    """Return the proportional set size (PSS) of a process in MiB: shared pages are divided among their
+    processes.
+
+    Return None for a process that has ended (zombies included), or that this user may not inspect.
+
+    Args:
+        process: id of the process.
+    """
+    import psutil
+
+    try:
+        return psutil.Process(process).memory_full_info().pss / 2**20 or None
+    except psutil.Error:
+        return None
+
+
+def open_files_allowed(wanted: int) -> int:
+    """Raise the soft limit of open files to `wanted`, or as far as the hard limit allows, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return max(soft, wanted)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return allowed

@@ -1,8 +1,24 @@
-"""The working folder of the process, which an environment may change for its own files."""
+"""State of the process that environments may change: its random generators and its working folder."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
+from collections.abc import Iterator
+
+import numpy as np
+
+
+@contextlib.contextmanager
+def global_generators_kept() -> Iterator[None]:
+    """Give the generators of `random` and `numpy.random` their old states back after the block."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - only the legacy generator is global
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
 
 
 class WorkingFolder:
