@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -71,45 +72,29 @@ def publish(
             the run folder has a link in it; `folder` has something else in it or cannot be written; or the
             weights are over 5 MB.
     """
-    # 1. Read files and pack weights, so that what cannot be published is refused before the evaluation.
-    check_free(folder)
+    check_free(folder)  # what cannot be published is refused before the evaluation
     name = SAFETENSORS if for_hub else FILE
     content = packed_weights(agent.model, name)
     before = _before(run)
     sessions = session_rows(run)
     config = read_config(run).replace(run_dir=None)
-    # 2. Score the agent.
-    score = summary(agent, evaluate(agent, episodes, seed), False, seed)
-    score["random_policy"] = float(np.mean(evaluate(RandomAgent(run, seed), episodes, seed).scores))
-    score["training"] = {
-        "seed": config.seed,
-        "minutes": _minutes(run, score["agent_steps"]),
-        "machine": "; ".join(dict.fromkeys(machine for *_, machine, _ in sessions)),
-        "commits": list(dict.fromkeys(commit for _, _, commit, *_ in sessions)),
-    }
-    # 3. Add the training of the weights that the run began with.
+    score = _scored(run, agent, episodes, seed, sessions)
     curve = curve_of(run, config.rolling_episodes)
     if before:
         _count(before, score)
         curve = _after(before, read_curve(run / ORIGIN), curve, config.rolling_episodes)
-    # 4. Write weights, curve, origin, pictures and card. Only a complete folder has a card.
     file = save_weights(folder, content, config.to_json(), score, name)
-    try:
-        for earlier in (CARD, hub.REPLAY, hub.METADATA):
-            (folder / earlier).unlink(missing_ok=True)
+    with _writing(folder):
+        _remove_earlier(folder)
         write_curve(folder, curve)
-        shutil.rmtree(folder / ORIGIN, ignore_errors=True)
         if before:
             shutil.copytree(run / ORIGIN, folder / ORIGIN)
         draw(curve, config, folder / "curve")
         shows_episode = _record_start(agent, seed, folder / EPISODE, EPISODE_STEPS)
         card = card_of(run, file, score, curve, sessions, before, command, shows_episode)
         if for_hub:
-            _record_start(agent, seed, folder / hub.REPLAY, hub.REPLAY_STEPS)
-            card = hub.card(card, agent, folder, score)
-        write_aside(folder / CARD, "\n".join(card) + "\n")
-    except OSError as error:
-        raise UserError(f"cannot write to {folder}: {error.strerror or error}; publish to it again") from None
+            card = _with_replay(card, agent, folder, score, seed)
+        _write_card(folder, card)
     return score
 
 
@@ -131,17 +116,55 @@ def publish_weights(weights: Path, folder: Path, agent: TrainedAgent) -> dict:
     check_no_links(weights)
     score = json.loads((weights / SCORE).read_text())
     config = read_config(weights)
-    try:
+    # The file of weights is another one than the card describes.
+    with _writing(folder):
+        lines = [line for line in (weights / CARD).read_text().splitlines() if f"- `{FILE}`" not in line]
         weights_themselves = shutil.ignore_patterns(FILE, SAFETENSORS)
         shutil.copytree(weights, folder, ignore=weights_themselves, dirs_exist_ok=True)
         content = packed_weights(agent.model, SAFETENSORS)
         save_weights(folder, content, config.to_json(), score, SAFETENSORS)
-        _record_start(agent, 0, folder / hub.REPLAY, hub.REPLAY_STEPS)
-        # The file of weights is another one than the card describes.
-        lines = [line for line in (weights / CARD).read_text().splitlines() if f"- `{FILE}`" not in line]
-        write_aside(folder / CARD, "\n".join(hub.card(lines, agent, folder, score)) + "\n")
+        _write_card(folder, _with_replay(lines, agent, folder, score))
+    return score
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Say that the folder cannot be written if the block raises an OSError."""
+    try:
+        yield
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror or error}; publish to it again") from None
+
+
+def _remove_earlier(folder: Path) -> None:
+    """Remove what an earlier publication has left. Only a complete folder has a card."""
+    for earlier in (CARD, hub.REPLAY, hub.METADATA):
+        (folder / earlier).unlink(missing_ok=True)
+    shutil.rmtree(folder / ORIGIN, ignore_errors=True)
+
+
+def _with_replay(card: list[str], agent: TrainedAgent, folder: Path, score: dict, seed: int = 0) -> list[str]:
+    """Write what the Hub has besides the weights, a video and metadata, and return the lines of its card."""
+    _record_start(agent, seed, folder / hub.REPLAY, hub.REPLAY_STEPS)
+    return hub.card(card, agent, folder, score)
+
+
+def _write_card(folder: Path, lines: list[str]) -> None:
+    write_aside(folder / CARD, "\n".join(lines) + "\n")
+
+
+def _scored(
+    run: Path, agent: TrainedAgent, episodes: int, seed: int, sessions: Sequence[Sequence[str]]
+) -> dict:
+    """Return the scores of the agent and of the random policy, and facts about the training."""
+    score = summary(agent, evaluate(agent, episodes, seed), False, seed)
+    score["random_policy"] = float(np.mean(evaluate(RandomAgent(run, seed), episodes, seed).scores))
+    score["training"] = {
+        "seed": read_config(run).seed,
+        "minutes": _minutes(run, score["agent_steps"]),
+        "machine": "; ".join(dict.fromkeys(machine for *_, machine, _ in sessions)),
+        "commits": list(dict.fromkeys(commit for _, _, commit, *_ in sessions)),
+    }
     return score
 
 
