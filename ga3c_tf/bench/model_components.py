@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +15,11 @@ from ga3c_tf.config.rates import Rates
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.libraries import enable_onednn
+
+if TYPE_CHECKING:
+    from ga3c_tf.algorithms.network_model import NetworkModel
 
 PREDICTION_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 TRAINING_SIZES = (5, 25, 45, 85, 128)
@@ -54,31 +59,6 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     model = new_model(config, spec, 0, placed)
     if len(model.initial_carry):
         raise UserError("bench measures networks without memory; `train` logs the rates of any network")
-    predictions = prediction_sizes(config)
-    updates = training_sizes(config)
-    states, actions, returns = _random_batch(max(predictions + updates), spec)
-
-    def predict(size: int) -> None:
-        model.predict(states[:size])
-
-    def train(size: int, count: int = 1) -> None:
-        # Columns the loss reads.
-        batch = Batch(states=states[:size], actions=actions[:size], returns=returns[:size])
-        if config.reads("replay_batch"):
-            add_sampled_columns(batch)
-        model.train([batch] * count, Rates(1e-6, config.beta))
-
-    def measure(seconds: float) -> dict:
-        seconds_per_size = seconds / (len(predictions) + len(updates) + 1)
-        most = model.updates_per_call
-        return {
-            "full_call_ms": ms_per_call(partial(train, config.t_max, most), seconds_per_size),
-            "prediction_ms": {
-                size: ms_per_call(partial(predict, size), seconds_per_size) for size in predictions
-            },
-            "update_ms": {size: ms_per_call(partial(train, size), seconds_per_size) for size in updates},
-        }
-
     facts = {
         "device": "gpu" if "GPU" in placed else "cpu",
         "gpus": gpu_names(),
@@ -88,7 +68,45 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
         "updates_per_call": model.updates_per_call,
         "mflop": mflop_per_state(model.network, spec.state_shape, spec.state_dtype),
     }
-    return facts, measure
+    return facts, _Calls(model, config, spec).measure
+
+
+class _Calls:
+    """Calls a model with the first of some random states."""
+
+    def __init__(self, model: NetworkModel, config: Config, spec: EnvironmentSpec):
+        self._model = model
+        self._config = config
+        self._predictions = prediction_sizes(config)
+        self._updates = training_sizes(config)
+        self._states, self._actions, self._returns = _random_batch(
+            max(self._predictions + self._updates), spec
+        )
+
+    def measure(self, seconds: float) -> dict:
+        """Return the milliseconds of each kind of call, measured for so many seconds in all."""
+        seconds_per_size = seconds / (len(self._predictions) + len(self._updates) + 1)
+        full = partial(self._train, self._config.t_max, self._model.updates_per_call)
+        return {
+            "full_call_ms": ms_per_call(full, seconds_per_size),
+            "prediction_ms": _by_size(self._predict, self._predictions, seconds_per_size),
+            "update_ms": _by_size(self._train, self._updates, seconds_per_size),
+        }
+
+    def _predict(self, size: int) -> None:
+        self._model.predict(self._states[:size])
+
+    def _train(self, size: int, count: int = 1) -> None:
+        # Columns the loss reads.
+        columns = {"states": self._states, "actions": self._actions, "returns": self._returns}
+        batch = Batch(**{name: column[:size] for name, column in columns.items()})
+        if self._config.reads("replay_batch"):
+            add_sampled_columns(batch)
+        self._model.train([batch] * count, Rates(1e-6, self._config.beta))
+
+
+def _by_size(call: Callable[[int], None], sizes: Sequence[int], seconds: float) -> dict[int, float]:
+    return {size: ms_per_call(partial(call, size), seconds) for size in sizes}
 
 
 def prediction_sizes(config: Config) -> list[int]:
