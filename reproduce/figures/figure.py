@@ -37,6 +37,7 @@ from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, judged, obse
 from ga3c_tf.reproduce.runs.methods import has_system
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, as_file_name
+from ga3c_tf.runs.curve import Columns
 
 SEEDS = {"smoke": 1, "quick": 1, "gpu": 3, "tuned": 3, "paper": 3}
 """Default number of seeds by budget."""
@@ -80,6 +81,7 @@ class Figure:
     tables: Sequence[Table] = ()
     lines = "label"  # dimension of the lines of learning curves
     panels = "game"  # dimension of their panels
+    time_label = "time (minutes)"  # of the axis of time
     words: Mapping[str, Any] = {}  # values in the template of the figure's page
     # from figures.toml: place in the paper, what it plots, what the paper says about it or the question that
     # it asks, the same at the budget `tuned` if it is another question, and the texts of claims by key
@@ -137,8 +139,29 @@ class Figure:
         return ""
 
     def plot(self, table: Measurements, stem: Path) -> None:
-        """Draw the results into <stem>.svg and <stem>.png."""
-        draw_curves(table, stem, self.lines, self.panels)
+        """Draw the results into <stem>.svg and <stem>.png: learning curves, if the figure has no other."""
+        draw_curves(self, table, stem)
+
+    def drawn(self, table: Measurements) -> Measurements:
+        """Return the runs whose learning curves are drawn."""
+        return table
+
+    def curve(self, run: RecordedRun) -> Columns:
+        """Return the learning curve of a run."""
+        return run.curve
+
+    def line_name(self, part: Measurements) -> str:
+        """Return the name of the line of these runs. A number is named with its dimension."""
+        line = part.rows[0].facts[self.lines]
+        return line if isinstance(line, str) else f"{self.lines} {line:,}"
+
+    def goal(self, part: Measurements) -> float | None:
+        """Return the score at which the runs of a panel end, if there is one."""
+        return None
+
+    def reach(self, part: Measurements) -> float | None:
+        """Return the score that the axis of a panel must include, if there is one."""
+        return None
 
     def claim(
         self, key: str, test: Test, guards: Sequence[Guard], shown: bool = True, game: str = "", **words: Any
@@ -232,7 +255,7 @@ class Figure:
         if not self.by_game:
             return {"": table}
         parts = dict(table.parts("game"))
-        return {game: part for game, part in parts.items() if len(parts) == 1 or results.has_begun(part.runs)}
+        return {game: part for game, part in parts.items() if len(parts) == 1 or part.begun}
 
     def verdicts(self, results: Results) -> list[Claim]:
         """Return the claims of all games with their verdicts.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ import pandas as pd
 
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures import verdicts
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired, paired_ratio
+from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.verdicts import Guard
 from ga3c_tf.reproduce.runs import run as recorded
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -41,6 +43,12 @@ class Row(NamedTuple):
     run: RecordedRun
     facts: Mapping[str, Any]
     values: Mapping[str, float]
+    status: str  # 'measured', or the recorded reason why a value is missing; 'not run' without a record
+
+    @property
+    def begun(self) -> bool:
+        """Whether the run is finished or known to have failed."""
+        return self.run.finished or self.status != NOT_RUN
 
     def key(self, dimensions: Sequence[str]) -> Any:
         """Return the values of dimensions: a tuple, or the value of a single one."""
@@ -63,6 +71,14 @@ class Pairs(NamedTuple):
         """The first values divided by the second."""
         return self.first / self.second
 
+    def difference(self, **names: Any) -> Effect:
+        """Return the mean of the first values minus the second; see `estimates.paired`."""
+        return paired(self.first, self.second, **names)
+
+    def factor(self, limit: float = 1.0, **names: Any) -> Effect:
+        """Return the mean ratio of the first values to the second; see `estimates.paired_ratio`."""
+        return paired_ratio(self.first, self.second, limit, **names)
+
 
 @dataclass(frozen=True)
 class Measurements:
@@ -72,6 +88,7 @@ class Measurements:
     # the runs, in the order of their plan. Their dimensions are game, seed, system, added, and those of
     # the figure
     rows: Sequence[Row]
+    every: Sequence[Row] = ()  # all runs of the figure, of which `rows` may be a part
 
     @classmethod
     def of(cls, results: Results, dimensions: Dimensions, scores: Sequence[str] = ()) -> Measurements:
@@ -82,15 +99,40 @@ class Measurements:
             dimensions: returns the values of the dimensions of a run, by name.
             scores: metrics in which a run that diverged counts as the random policy.
         """
+        values: dict[str, dict[str, float]] = {run.spec.id: {} for run in results.runs}
+        for record in results.records:
+            if record.value is not None:
+                values[str(record.run_id)][record.metric] = record.value
         rows = []
         for run in results.runs:
             spec = run.spec
             usual = {"game": spec.game, "seed": spec.seed, "system": SYSTEMS[spec.system]}
             facts = {**usual, "added": spec.is_added, **dimensions(spec)}
-            random = {metric: results.score(run, metric) for metric in scores if run.diverged}
-            values = {**results.values[spec.id], **random}
-            rows.append(Row(run, facts, {name: value for name, value in values.items() if value is not None}))
-        return cls(results, rows)
+            of_run = values[spec.id]
+            if run.diverged and not math.isnan(run.random_score):
+                of_run |= dict.fromkeys(scores, run.random_score)
+            rows.append(Row(run, facts, of_run, results.status(run)))
+        return cls(results, rows, rows)
+
+    @property
+    def budget(self) -> str:
+        """The budget of the runs, one of `BUDGETS`."""
+        return self.results.budget
+
+    @property
+    def judges_gpu(self) -> bool:
+        """Whether claims needing a GPU are judged: always, but at `quick` only if a finished run used one."""
+        return self.budget != "quick" or any(row.run.on_gpu for row in self.every if row.run.finished)
+
+    def papers(self, table: str, **cells: str) -> float | None:
+        """Return the first value in a table of the paper for the game with these cells of its record, or
+        None.
+        """
+        for record in self.results.paper:
+            texts = {"game": self.game, **cells}
+            if record.table == table and all(getattr(record, name) == text for name, text in texts.items()):
+                return record.value
+        return None
 
     @property
     def runs(self) -> list[RecordedRun]:
@@ -108,9 +150,19 @@ class Measurements:
         return [run for run in self.runs if run.ended]
 
     @property
-    def of_game(self) -> list[RecordedRun]:
+    def begun(self) -> bool:
+        """Whether any run is finished or known to have failed."""
+        return any(row.begun for row in self.rows)
+
+    @property
+    def unfinished(self) -> str:
+        """The text of `unfinished`."""
+        return unfinished(self.rows)
+
+    @property
+    def of_game(self) -> Measurements:
         """All planned runs of the figure in the game of the first run."""
-        return [run for run in self.results.runs if run.spec.game == self.game and not run.spec.is_added]
+        return replace(self, rows=self.every).select(game=self.game, added=False)
 
     @property
     def game(self) -> str:
@@ -132,12 +184,12 @@ class Measurements:
         for name, value in where.items():
             values = value if isinstance(value, tuple) else (value,)
             rows = [row for row in rows if row.facts[name] in values]
-        return Measurements(self.results, rows)
+        return replace(self, rows=rows)
 
     def parts(self, *dimensions: str) -> Iterator[tuple[Any, Measurements]]:
         """Return the part of each combination of dimensions, in the order of the plan."""
         for key, rows in grouped(self.rows, lambda row: row.key(dimensions)).items():
-            yield key, Measurements(self.results, rows)
+            yield key, replace(self, rows=rows)
 
     def numbers(self, metric: str) -> list[float]:
         """Return the values of a metric, in the order of the plan."""
@@ -214,6 +266,11 @@ class Measurements:
             Guard(verdicts.FEW_AGENTS, recorded.a3c_has_few_agents(self.runs), (verdicts.HOLDS,)),
             Guard(verdicts.BUSY_MACHINE, recorded.a3c_lacked_processor(self.runs), (verdicts.HOLDS,)),
         ]
+
+
+def unfinished(rows: Iterable[Row]) -> str:
+    """Return the seed and status of each run that is not finished, as the text of one cell."""
+    return "; ".join(f"seed {row.facts['seed']}: {row.status}" for row in rows if not row.run.finished)
 
 
 def measured_alike(runs: Iterable[RecordedRun]) -> bool:

@@ -22,11 +22,12 @@ def random_policy(part: Measurements) -> RandomPolicy | None:
     """Return the scores of the random policy: measured with the planned runs of the game, or on record, or at
     the start of training, when the policy is nearly random.
     """
-    runs = part.of_game
+    of_game = part.of_game
+    runs = of_game.runs
     played = [run.result["random"]["scores"] for run in runs if "random" in run.result]
     if played:
         return random_policy_of(played[0])
-    starts = [value for run in runs if (value := part.results.value(run, START)) is not None]
+    starts = of_game.numbers(START)
     if part.game in RANDOM_POLICY or not starts:
         return RANDOM_POLICY.get(part.game)
     window = runs[0].spec.config.rolling_episodes
@@ -38,7 +39,7 @@ def has_learned(part: Measurements, groups: Sequence[Sequence[float]], metric: s
     """Return whether every score of a group is significantly above the random policy's; see
     `has_left_random`. The scores are values of a metric.
     """
-    runs = part.of_game
+    runs = part.of_game.runs
     random = random_policy(part)
     episodes = [run.spec.config.rolling_episodes for run in runs]
     episodes += [int(run.curve["episodes"][-1]) for run in runs if len(run.curve["episodes"])]
@@ -61,7 +62,7 @@ def random_score(part: Measurements) -> float | None:
 
 def papers_score(part: Measurements, method: str = PAPERS) -> float | None:
     """Return the paper's score of a method."""
-    return part.results.papers("scores", game=part.game, method=method)
+    return part.papers("scores", method=method)
 
 
 def scored(part: Measurements, *metrics: str) -> list[float]:

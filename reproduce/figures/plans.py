@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, network_of, run_spec
+from ga3c_tf.config.presets import preset_beside
+from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, is_atari, network_of, run_spec
+
+EVALUATION_EPISODES = 100
+"""Episodes in which the final weights of a run with a preset are scored."""
 
 
 def workers(agents: int, predictors: int = 2, trainers: int = 2) -> dict[str, Any]:
@@ -47,3 +51,29 @@ def speed_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> R
 def learning_spec(game: str, seed: int, system: str = "ga3c", agents: int = 32, **settings: Any) -> RunSpec:
     """Return a run with the paper's workers and a minimum training batch of 20."""
     return run_spec(game, seed, system, **{**workers(agents), "min_training_batch": 20, **settings})
+
+
+def tuned_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
+    """Return a run with the tuned preset for the game's kind of observation; see `preset_spec`."""
+    return preset_spec("tuned" if is_atari(game) else "tuned-small", game, seed, system, **settings)
+
+
+def preset_spec(preset: str, game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
+    """Return a run with a preset; its final weights are scored.
+
+    Args:
+        preset: a name in `PRESETS`.
+        game: a name in `GAMES`, or a Gymnasium id.
+        seed: seed of the run.
+        system: a name in `SYSTEMS`.
+        settings: settings that override those of the preset.
+    """
+    return run_spec(
+        game,
+        seed,
+        system,
+        evaluation_episodes=EVALUATION_EPISODES,
+        random_play=seed == 1,  # the same episodes for every seed
+        checkpoint="latest",
+        **preset_beside(preset, {"log_seconds": 30.0, "checkpoint_minutes": 15.0, **settings}),
+    )

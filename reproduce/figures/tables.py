@@ -68,4 +68,4 @@ def _minutes(part: Measurements) -> str:
 
 
 MINUTES: dict[str, Cell] = {"minutes": _minutes}
-UNFINISHED: dict[str, Cell] = {"not finished": lambda part: part.results.unfinished(part.runs)}
+UNFINISHED: dict[str, Cell] = {"not finished": lambda part: part.unfinished}

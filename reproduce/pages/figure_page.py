@@ -41,7 +41,7 @@ def lines(folder: ResultsFolder, chapters: Sequence[Chapter], games: NineGames |
 def _parts(folder: ResultsFolder, chapter: Chapter) -> Iterator[dict[str, Any]]:
     """Yield the parts of a figure at a budget: the paper's method, then each method of the user's own."""
     figure, budget, results = chapter.figure, chapter.budget, chapter.results
-    answer = figure.answer(figure.table(results))
+    answer = figure.answer(chapter.table)
     yield _part(folder, chapter, NONE) | {
         "title": chapter.title,
         "question": figure.tuned_headline if budget == "tuned" else "",

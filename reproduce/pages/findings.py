@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.verdicts import Claim
@@ -37,6 +38,11 @@ class Chapter:
         return f"{self.figure.name}, {self.budget} budget"
 
     @functools.cached_property
+    def table(self) -> Measurements:
+        """The table of its runs."""
+        return self.figure.table(self.results)
+
+    @functools.cached_property
     def claims(self) -> list[Claim]:
         """The claims that its runs are to decide, with their verdicts."""
         return self.figure.verdicts(self.results)
@@ -51,7 +57,7 @@ class Chapter:
     @property
     def finished(self) -> list[RecordedRun]:
         """The finished runs."""
-        return [run for run in self.results.runs if run.finished]
+        return self.table.finished
 
 
 def chapters(folder: ResultsFolder) -> list[Chapter]:
@@ -62,7 +68,7 @@ def chapters(folder: ResultsFolder) -> list[Chapter]:
         for budget in reversed(BUDGETS)
         if folder.has_records(figure, budget)
     ]
-    return [chapter for chapter in recorded if chapter.results.begun]
+    return [chapter for chapter in recorded if chapter.table.begun]
 
 
 def counts(chapters: Iterable[Chapter]) -> dict[tuple[bool, str], Counter[str]]:

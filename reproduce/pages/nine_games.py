@@ -63,7 +63,7 @@ class NineGames(NamedTuple):
     def published(self, method: str) -> float:
         """Return the same as `aggregate` of a published method, by our scores of the random policy."""
         parts = [part for _, part in self.tuned.select(game=NINE_GAMES).parts("game")]
-        printed = [part.results.papers("published", game=part.game, method=method) for part in parts]
+        printed = [part.papers("published", method=method) for part in parts]
         shares = map(normalized, parts, printed)
         return interquartile_mean([share for share in shares if share is not None])
 

@@ -73,11 +73,7 @@ def said(folder: ResultsFolder, figures: Sequence[Figure], budget: str) -> list[
 def _texts(folder: ResultsFolder) -> dict[Path, str]:
     """Return the text of each page by its file."""
     begun = chapters(folder)
-    tables = {
-        chapter.budget: chapter.figure.table(chapter.results)
-        for chapter in begun
-        if chapter.figure is scores.FIGURE
-    }
+    tables = {chapter.budget: chapter.table for chapter in begun if chapter.figure is scores.FIGURE}
     random = dict(RANDOM_SCORES)
     for table in tables.values():
         random = table.series(RANDOM, ["game"]).to_dict() | random

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.measurements import grouped, measured_alike
+from ga3c_tf.reproduce.figures.measurements import Measurements, Row, grouped, measured_alike, unfinished
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.estimates import paired, welch
 from ga3c_tf.reproduce.measures.text import mean_ci, number, table
@@ -19,38 +19,42 @@ from ga3c_tf.reproduce.runs.run import RecordedRun, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 PAPERS = "the paper's method"
-Groups = dict[RunSpec, tuple[list[RecordedRun], list[RecordedRun]]]
+Groups = dict[RunSpec, tuple[list[Row], list[Row]]]
 """Runs of a setting by the paper's method and by the user's; they differ in seed and random play only."""
 
 
-def _settings(paper: Results, changed: Results) -> Groups:
+def _settings(figure: Figure, paper: Results, changed: Results) -> Groups:
+    """Return the runs by setting. If the main number is a score, a diverged run has that of the random
+    policy.
+    """
+    metric, unit = figure.main
+    scores = [metric] if unit == "points" else []
+    planned, users = (Measurements.of(results, figure.dimensions, scores) for results in (paper, changed))
     groups = [
-        grouped(runs, lambda run: replace(run.spec.plain, seed=0, random_play=False))
-        for runs in ([run for run in paper.runs if not run.spec.is_added], changed.runs)
+        grouped(table.rows, lambda row: replace(row.run.spec.plain, seed=0, random_play=False))
+        for table in (planned.select(added=False), users)
     ]
-    return {setting: (groups[0].get(setting, []), runs) for setting, runs in groups[1].items()}
+    return {setting: (groups[0].get(setting, []), rows) for setting, rows in groups[1].items()}
 
 
 def section(figure: Figure, paper: Results, changed: Results) -> list[str]:
     """Return a table of the main number of each setting by both methods, with verdicts on the differences."""
-    settings = _settings(paper, changed)
+    settings = _settings(figure, paper, changed)
     names = _names(settings)
-    numbers = {
-        setting: (_values(paper, figure, of_paper), _values(changed, figure, of_user))
-        for setting, (of_paper, of_user) in settings.items()
-    }
+    metric, _ = figure.main
+    numbers = {setting: tuple(_values(rows, metric) for rows in both) for setting, both in settings.items()}
     claims = [
-        _claim(names[setting], setting, [*of_paper, *of_user], *numbers[setting])
-        for setting, (of_paper, of_user) in settings.items()
+        _claim(names[setting], setting, [row.run for rows in both for row in rows], *numbers[setting])
+        for setting, both in settings.items()
     ]
-    rows = []
+    lines = []
     for claim, (setting, (_, of_user)) in zip(judged(claims), settings.items(), strict=True):
         estimate = claim.finding.estimate
         effect = number(estimate.effect if estimate.n else None)
         means = map(mean_ci, numbers[setting])
-        rows.append([claim.text, *means, effect, claim.finding.verdict, changed.unfinished(of_user)])
+        lines.append([claim.text, *means, effect, claim.finding.verdict, unfinished(of_user)])
     method = described(changed.runs[0].spec.changes)
-    return table(["setting", PAPERS, method, "difference", "greater than the paper's", "not finished"], rows)
+    return table(["setting", PAPERS, method, "difference", "greater than the paper's", "not finished"], lines)
 
 
 def _claim(
@@ -86,26 +90,24 @@ def _names(settings: Iterable[RunSpec]) -> dict[RunSpec, str]:
     return names
 
 
-def _values(results: Results, figure: Figure, runs: Iterable[RecordedRun]) -> pd.Series:
-    """Return the main number of each seed; if it is a score, a diverged run scores as the random policy."""
-    metric, unit = figure.main
-    number_of = results.score if unit == "points" else results.value
-    values = {run.spec.seed: number_of(run, metric) for run in runs}
-    return pd.Series(values, dtype=float).dropna()
+def _values(rows: Iterable[Row], metric: str) -> pd.Series:
+    """Return the value of each seed that has one."""
+    values = {row.run.spec.seed: row.values[metric] for row in rows if metric in row.values}
+    return pd.Series(values, dtype=float)
 
 
-def plot(paper: Results, changed: Results, stem: Path) -> None:
+def plot(figure: Figure, paper: Results, changed: Results, stem: Path) -> None:
     """Draw the scores of both methods against time and agent steps, one row for each setting."""
     from ga3c_tf.reproduce.drawing import score_plots
 
-    settings = _settings(paper, changed)
+    settings = _settings(figure, paper, changed)
     panels = []
     for setting, name in _names(settings).items():
         title = "\n".join(textwrap.wrap(name.replace("-", " "), 24))
         methods = (PAPERS, described(changed.runs[0].spec.changes))
         curves = {
-            method: [run.curve for run in runs if run.finished]
-            for method, runs in zip(methods, settings[setting], strict=True)
+            method: [row.run.curve for row in rows if row.run.finished]
+            for method, rows in zip(methods, settings[setting], strict=True)
         }
         panels.append(score_plots.Panel(title, curves, goal=setting.config.target_score))
     score_plots.score_curves(panels, stem)

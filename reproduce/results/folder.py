@@ -279,7 +279,7 @@ class ResultsFolder:
                 if changed.runs:
                     stem = self._stem(figure, budget, changes)
                     figure.plots(changed, stem)
-                    comparison.plot(paper, changed, stem.with_name(f"{stem.name}-comparison"))
+                    comparison.plot(figure, paper, changed, stem.with_name(f"{stem.name}-comparison"))
 
     def pictures(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> list[Path]:
         """Return the paths of a figure's pictures at a budget, relative to the folder and without suffix."""

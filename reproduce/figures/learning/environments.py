@@ -15,8 +15,7 @@ from ga3c_tf.reproduce.figures.normalized import (
     random_mean,
     scored,
 )
-from ga3c_tf.reproduce.figures.pictures import draw_curves
-from ga3c_tf.reproduce.figures.plans import learning_spec
+from ga3c_tf.reproduce.figures.plans import learning_spec, tuned_spec
 from ga3c_tf.reproduce.figures.tables import MINUTES, UNFINISHED, Table, mean_of
 from ga3c_tf.reproduce.figures.throughput.pps import AGENTS
 from ga3c_tf.reproduce.measures.curves import score_at_start
@@ -25,7 +24,6 @@ from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Claim, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
-from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
 GAMES = (
     "cartpole",
@@ -74,11 +72,6 @@ def _shares(part: Measurements) -> list[np.ndarray]:
     return [100 * (np.array(group) - random) / way for group in groups]
 
 
-def _least_shown(part: Measurements) -> float | None:
-    score = random_mean(part)
-    return None if score is None else score + LEAST_SHOWN
-
-
 class EnvironmentsFigure(Figure):
     """GA3C scores as much as another system by normalized scores, over the games together.
 
@@ -100,6 +93,7 @@ class EnvironmentsFigure(Figure):
     smoke = ({}, {"system": "a3c"})
     measured = (rolling_scores, _start, evaluations)
     main = (FINAL, "points")
+    lines = "system"
     tables = (
         Table(
             ("game", "system"),
@@ -140,14 +134,18 @@ class EnvironmentsFigure(Figure):
         looks = 2 if any(both[game].has_added for game in compared) else 1
         estimate = pooled([(x, y) for x, y in compared.values()], -MARGIN, note=note).looked(looks)
         # In a game with both systems, some runs have begun but not all have ended.
-        missing = any(part.missing.applies and part.results.has_begun(part.runs) for part in both.values())
+        missing = any(part.missing.applies and part.begun for part in both.values())
         nothing = not any(scored(part.select(system=other), EVALUATED, FINAL) for part in both.values())
         guards = [Guard(RUNS_MISSING, nothing), Guard(TOO_SHORT, not compared), Guard(RUNS_MISSING, missing)]
         key = f"as-much-as-{other.lower()}"
         return self.claim(key, above(estimate), guards, other=other, score=score)
 
-    def plot(self, table, stem):
-        draw_curves(table.select(added=False), stem, "system", reach=_least_shown)
+    def drawn(self, table):
+        return table.select(added=False)
+
+    def reach(self, part):
+        random = random_mean(part)
+        return None if random is None else random + LEAST_SHOWN
 
 
 FIGURE = EnvironmentsFigure()

@@ -6,12 +6,12 @@ These runs choose settings, so their seeds are 101 and up. The chosen settings a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Row
+from ga3c_tf.reproduce.figures.measurements import Measure, Row
 from ga3c_tf.reproduce.figures.metrics import FINAL, SCORE, final_score, score_of_run
-from ga3c_tf.reproduce.figures.pictures import draw_curves
 from ga3c_tf.reproduce.figures.plans import workers
 from ga3c_tf.reproduce.figures.tables import MINUTES, UNFINISHED, Table, means_of
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -104,6 +104,7 @@ class LadderFigure(Figure):
     labels = {"rung": str, "rate": lambda word: float(word.removeprefix("rate "))}
     measured = (lambda run: final_score(run, FINAL, "over the last tenth"), _over_whole_run)
     main = (FINAL, "points")
+    lines = "rung"
     tables = (Table(("game", "rung", "rate"), {**means_of(FINAL, SCORE), **MINUTES, **UNFINISHED}),)
 
     def seeds(self, budget, game):
@@ -120,13 +121,13 @@ class LadderFigure(Figure):
             for rate in RATES[kind].get(name, OTHER_RATES[kind])
         ]
 
-    def plot(self, table, stem):
-        """Draw for each rung the runs at the learning rate with the highest mean score over all steps."""
+    def drawn(self, table):
+        """Return for each rung the runs at the learning rate with the highest mean score over all steps."""
         rows: list[Row] = []
         for _, part in table.parts("game", "rung"):
             best = part.series(SCORE, ["rate"])
             rows += part.select(rate=best.idxmax()).rows if len(best) else []
-        draw_curves(Measurements(table.results, rows), stem, "rung")
+        return replace(table, rows=rows)
 
 
 FIGURE = LadderFigure()

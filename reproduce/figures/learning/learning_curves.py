@@ -14,11 +14,9 @@ from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import BEST, FINAL, rolling_scores
 from ga3c_tf.reproduce.figures.normalized import has_learned, papers_score, random_mean
-from ga3c_tf.reproduce.figures.pictures import draw_curves
 from ga3c_tf.reproduce.figures.plans import learning_spec
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of
 from ga3c_tf.reproduce.figures.throughput.pps import AGENTS
-from ga3c_tf.reproduce.measures.estimates import paired
 from ga3c_tf.reproduce.measures.text import game_title, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Claim, Guard, above
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, network_of, run_spec
@@ -31,13 +29,6 @@ QUICK: dict[str, Any] = {
     "rmsprop_epsilon": 1e-4,
 }
 """Settings of run e in docs/pong.md: with the authors' epsilon of 0.1, Pong is not learned within minutes."""
-
-
-def a_quarter_of_the_way(part: Measurements) -> float | None:
-    """Return the score a quarter of the way from the random policy to the paper's score."""
-    random = random_mean(part)
-    paper = papers_score(part)
-    return None if random is None or paper is None else random + (paper - random) / 4
 
 
 class LearningCurvesFigure(Figure):
@@ -87,11 +78,14 @@ class LearningCurvesFigure(Figure):
         learned = has_learned(part, [part.select(**where).numbers(FINAL) for where in groups], FINAL)
         missing, machines, speed = part.timed(pairs)
         guards = [missing, machines, Guard(TOO_SHORT, not learned), speed, *part.unfair_to_a3c]
-        test = above(paired(pairs.first, pairs.second))
+        test = above(pairs.difference())
         return self.claim(game, test, guards, game=game, name=game_title(game))
 
-    def plot(self, table, stem):
-        draw_curves(table, stem, "label", reach=a_quarter_of_the_way)
+    def reach(self, part):
+        """Return the score a quarter of the way from the random policy to the paper's score."""
+        random = random_mean(part)
+        paper = papers_score(part)
+        return None if random is None or paper is None else random + (paper - random) / 4
 
 
 def _label(spec):

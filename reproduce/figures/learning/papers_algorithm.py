@@ -16,13 +16,12 @@ from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, evaluations
 from ga3c_tf.reproduce.figures.normalized import normalized, random_score, scored
-from ga3c_tf.reproduce.figures.plans import learning_spec
+from ga3c_tf.reproduce.figures.plans import EVALUATION_EPISODES, learning_spec
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Cell, Table
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, signed_rank
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, Guard, above
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, network_of
-from ga3c_tf.reproduce.runs.tuned import EVALUATION_EPISODES
 
 AUTHORS = "epsilon 0.1"
 SMALLER = "epsilon 1e-4"

@@ -11,8 +11,8 @@ from typing import Any
 
 from ga3c_tf.reproduce.figures.learning.batch_size import AS_MUCH, BatchSizeFigure
 from ga3c_tf.reproduce.figures.metrics import END, SCORE
+from ga3c_tf.reproduce.figures.plans import preset_spec
 from ga3c_tf.reproduce.figures.tables import MINUTES, UNFINISHED, Table, means_of
-from ga3c_tf.reproduce.runs.tuned import preset_spec
 
 SIZES = (32, 128, 512, 2048)
 SYSTEMS = ("ga3c", "a2c")

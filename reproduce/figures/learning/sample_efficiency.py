@@ -8,12 +8,12 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.measurements import Measure
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, evaluations
+from ga3c_tf.reproduce.figures.plans import tuned_spec
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of, reached
 from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
 from ga3c_tf.reproduce.measures.estimates import paired
 from ga3c_tf.reproduce.measures.verdicts import above
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
 GOOD = 18.0
 """Score of the paper's GA3C on Pong."""

@@ -13,14 +13,13 @@ from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, RANDOM, evaluations
 from ga3c_tf.reproduce.figures.normalized import PAPERS, normalized, papers_score, random_score
 from ga3c_tf.reproduce.figures.pictures import drawing
-from ga3c_tf.reproduce.figures.plans import learning_spec
+from ga3c_tf.reproduce.figures.plans import learning_spec, tuned_spec
 from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import Verdict, between
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, network_of
-from ga3c_tf.reproduce.runs.tuned import tuned_spec
 from ga3c_tf.trained.intervals import mean_interval
 
 LEARNING_RATES = {"normal": 1e-3, "lower": 3e-4}
@@ -83,7 +82,7 @@ def verdict(part: Measurements) -> Verdict:
         return Verdict("nothing to compare with" if scores else "not run")
     mean = float(np.mean(scores))
     n = len(scores)
-    looks = 2 if part.results.budget == "tuned" and part.game in EXTENDED else 1
+    looks = 2 if part.budget == "tuned" and part.game in EXTENDED else 1
     limit = paper if random is None else paper - SCORE_MARGIN * max(0.0, paper - random)
     if n < LEAST_SEEDS:
         return Verdict(REACHED if mean >= limit else SHORT, "", Effect(mean, n=n, limit=limit, looks=looks))
@@ -159,7 +158,7 @@ def printed(method: str) -> Cell:
 
 def published(method: str) -> Cell:
     """Return a cell with the published score of another system."""
-    return lambda part: number(part.results.papers("published", game=part.game, method=method))
+    return lambda part: number(part.papers("published", method=method))
 
 
 def percent(part: Measurements) -> str:
@@ -239,7 +238,7 @@ class ScoresFigure(Figure):
 def _panel(table: Measurements, game: str) -> tuple:
     """Return the paper's methods as marks, and ours with a sample for the interval: seeds or episodes."""
     part = table.select(game=game)
-    papers = {method: table.results.papers("scores", game=game, method=method) for method in METHODS}
+    papers = {method: table.papers("scores", game=game, method=method) for method in METHODS}
     scores = part.numbers(EVALUATED)
     sample = scores if len(scores) > 1 else episodes(part)
     return game, papers, part.numbers(RANDOM), scores, sample

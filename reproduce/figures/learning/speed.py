@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ga3c_tf.reproduce.figures.figure import Added, Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, speed_changed
 from ga3c_tf.reproduce.figures.metrics import END
-from ga3c_tf.reproduce.figures.pictures import draw_curves
 from ga3c_tf.reproduce.figures.plans import workers
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of
 from ga3c_tf.reproduce.figures.throughput import adjustment
 from ga3c_tf.reproduce.measures.curves import mean_score
-from ga3c_tf.reproduce.measures.estimates import Effect, paired, paired_ratio
+from ga3c_tf.reproduce.measures.estimates import Effect
 from ga3c_tf.reproduce.measures.verdicts import FEW_PERIODS, RUNS_MISSING, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
@@ -81,12 +82,12 @@ class SpeedFigure(Figure):
             most = frames.idxmax()
             least = frames.idxmin()
             pairs = table.pairs(MEAN, {"label": most}, {"label": least})
-            scores = paired(pairs.first, pairs.second, what=f"score of '{most}' minus '{least}'")
+            scores = pairs.difference(what=f"score of '{most}' minus '{least}'")
             scores = scores.looked(2 if table.has_added else 1)
             guards.append(speed_changed(pairs))
         ratios = planned.pairs(FRAMES, {"label": dynamic}, {"label": fixed})
         what = f"frames of '{dynamic}' relative to '{fixed}' (D20)"
-        ratio = paired_ratio(ratios.first, ratios.second, NEARLY, what=what)
+        ratio = ratios.factor(NEARLY, what=what)
         searching = planned.select(label=dynamic).finished
         few = any(len(run.adjustment["time_s"]) < LEAST_PERIODS for run in searching)
         too_few = [every, Guard(FEW_PERIODS, few), speed_changed(ratios)]
@@ -95,11 +96,13 @@ class SpeedFigure(Figure):
             self.claim("nearly-best", above(ratio), too_few),
         ]
 
-    def plot(self, table, stem):
-        planned = table.select(added=False)
-        frames = planned.series(FRAMES, ["label"]) / 1e6
-        names = {name: f"{name} ({frames[name]:.1f} M frames)" for name in frames.index}
-        draw_curves(planned, stem, "label", names=names)
+    def drawn(self, table):
+        return table.select(added=False)
+
+    def line_name(self, part):
+        frames = part.numbers(FRAMES)
+        millions = f" ({np.mean(frames) / 1e6:.1f} M frames)" if frames else ""
+        return f"{super().line_name(part)}{millions}"
 
 
 FIGURE = SpeedFigure()

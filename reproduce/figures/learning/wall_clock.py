@@ -10,12 +10,10 @@ import pandas as pd
 
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
-from ga3c_tf.reproduce.figures.pictures import draw_curves
 from ga3c_tf.reproduce.figures.plans import learning_spec
 from ga3c_tf.reproduce.figures.tables import Table, reached, time_of
 from ga3c_tf.reproduce.figures.throughput.pps import AGENTS
 from ga3c_tf.reproduce.measures.curves import first_reaching
-from ga3c_tf.reproduce.measures.estimates import paired_ratio
 from ga3c_tf.reproduce.measures.text import game_title, number
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, TOO_SHORT, Claim, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -102,6 +100,8 @@ class WallClockFigure(Figure):
     smoke = ({}, {"system": "a3c"})
     measured = (_measures,)
     main = (SPEED, "1/min")
+    lines = "system"
+    time_label = "minutes from the end\nof the first episode"
     tables = (
         Table(
             ("game", "system"),
@@ -137,17 +137,16 @@ class WallClockFigure(Figure):
         note = "; ".join([", ".join(seconds), *(BOUNDS[system][0] for system in missed)])
         missing, *timed = part.timed(pairs)
         bounds = [Guard(TOO_SHORT, True, BOUNDS[system][1]) for system in missed]
-        test = above(paired_ratio(pairs.first, pairs.second, note=note))
+        test = above(pairs.factor(note=note))
         guards = [missing, *bounds, *timed, *part.unfair_to_a3c]
         score = number(GOALS[game].score)
         return self.claim(game, test, guards, game=game, name=game_title(game), score=score)
 
-    def plot(self, table, stem):
-        def goal(part: Measurements) -> float:
-            return GOALS[part.game].score
+    def curve(self, run):
+        return timed_curve(run)
 
-        label = "minutes from the end\nof the first episode"
-        draw_curves(table, stem, "system", curve=timed_curve, goal=goal, time_label=label)
+    def goal(self, part):
+        return GOALS[part.game].score
 
 
 FIGURE = WallClockFigure()

@@ -12,7 +12,7 @@ from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Pairs,
 from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, mean_of
-from ga3c_tf.reproduce.measures.estimates import growth, paired_ratio
+from ga3c_tf.reproduce.measures.estimates import growth
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Guard, above, all_above
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -72,7 +72,7 @@ def with_or_without_gpu(table: Measurements) -> str:
 
 def papers_ratio(table: Measurements, network: str) -> float | None:
     """Return the paper's speed-up over A3C with this network, or None."""
-    return table.results.papers("pps", game=table.game, metric=f"speed-up, {network}")
+    return table.papers("pps", metric=f"speed-up, {network}")
 
 
 def _measures(run: RecordedRun) -> list[Measure]:
@@ -122,12 +122,12 @@ class PpsFigure(Figure):
         papers = [number(papers_ratio(table, name)) for name in pairs]
         note = f"ratios {', '.join(means)}; the paper's {', '.join(papers)}"
         rise = above(growth(ratios, what="from one network to the next", note=note))
-        faster = all_above([paired_ratio(*pair[:2], what=name) for name, pair in pairs.items()])
+        faster = all_above([pair.factor(what=name) for name, pair in pairs.items()])
         gpu_guards = [Guard(NEEDS_GPU, not on_gpu), *guards]
         where = with_or_without_gpu(table)
         return [
             self.claim("faster", faster, [*guards, *table.unfair_to_a3c], where=where),
-            self.claim("grows", rise, gpu_guards, table.results.judges_gpu),
+            self.claim("grows", rise, gpu_guards, table.judges_gpu),
         ]
 
     def answer(self, table):

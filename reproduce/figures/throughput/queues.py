@@ -82,9 +82,9 @@ class QueuesFigure(TpsFigure):
         short = between(share, below=True, counts=True)
         needs_gpu = Guard(NEEDS_GPU, not all(run.on_gpu for run in table.finished))
         missing = Guard(RUNS_MISSING, len(table.numbers("tps")) < len(table.runs))
-        is_compared = table.results.budget != "gpu"  # there are too few settings to compare their batches
+        is_compared = table.budget != "gpu"  # there are too few settings to compare their batches
         return [
-            self.claim("short-queue", short, [needs_gpu, missing], table.results.judges_gpu),
+            self.claim("short-queue", short, [needs_gpu, missing], table.judges_gpu),
             self.claim("large-batch", above(ratio), [missing, table.several_machines], is_compared),
         ]
 

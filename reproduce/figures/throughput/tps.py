@@ -15,7 +15,7 @@ from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, measur
 from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import Table
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired_ratio, pooled
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, pooled
 from ga3c_tf.reproduce.measures.verdicts import (
     MARGIN,
     NOT_TRIED,
@@ -148,10 +148,7 @@ def _ratios(
     by = [name for name in (*SETTING, "seed") if name != kind]
     pairs = [table.pairs("tps", {kind: first}, {kind: number}, by) for number in others]
     what = [f"TPS with {first} relative to {number} {kind}" for number in others]
-    ratios = [
-        paired_ratio(pair.first, pair.second, limit, of="pair", what=words)
-        for pair, words in zip(pairs, what, strict=True)
-    ]
+    ratios = [pair.factor(limit, of="pair", what=words) for pair, words in zip(pairs, what, strict=True)]
     return ratios, speed_changed(*pairs)
 
 

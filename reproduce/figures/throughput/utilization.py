@@ -64,7 +64,7 @@ class UtilizationFigure(Figure):
         )
         guards = [Guard(NEEDS_GPU, gpu.empty), table.missing, table.several_machines]
         growths = {"gpu-rises": growth(gpu.clip(LEAST_SHARE)), "cpu-falls": growth(1 / cpu.clip(LEAST_SHARE))}
-        shown = table.results.judges_gpu
+        shown = table.judges_gpu
         return [self.claim(key, above(estimate), guards, shown) for key, estimate in growths.items()]
 
     def plot(self, table, stem):
