@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from ga3c_tf.reproduce.figures.measurements import Results
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.runs.curve import CURVE_POINTS, write_curve
 from ga3c_tf.runs.log import METRIC_COLUMNS

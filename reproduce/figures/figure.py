@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
-from ga3c_tf.reproduce.figures.pictures import draw_curves
+from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Results
+from ga3c_tf.reproduce.figures.normalized import random_mean
+from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import smoke_spec
-from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.tables import Table
 from ga3c_tf.reproduce.measures.records import MEASURED, Record, read_records
 from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, judged, observed
@@ -54,10 +54,14 @@ class Added(NamedTuple):
     specs: Specs | None = None  # returns the runs, if they are not those of the figure
 
 
+WORDS = Path(__file__).parent / "figures.toml"
+"""File of the words of figures, in the order of the results page."""
+
+
 @functools.cache
 def all_words() -> dict[str, dict[str, Any]]:
-    """Return the words of figures.toml by name of the figure, in the order of the results page."""
-    return tomllib.loads((Path(__file__).parent / "figures.toml").read_text(encoding="utf-8"))
+    """Return the words of `WORDS` by name of the figure. The registry checks that each figure has some."""
+    return tomllib.loads(WORDS.read_text(encoding="utf-8"))
 
 
 class Figure:
@@ -92,7 +96,7 @@ class Figure:
     texts: Mapping[str, Mapping[str, Any]] = {}
 
     def __init__(self) -> None:
-        vars(self).update(all_words()[self.name])
+        vars(self).update(all_words().get(self.name, {}))
 
     def seeds(self, budget: str, game: str) -> int:
         """Return the default number of seeds at a budget for a game."""
@@ -140,7 +144,16 @@ class Figure:
 
     def plot(self, table: Measurements, stem: Path) -> None:
         """Draw the results into <stem>.svg and <stem>.png: learning curves, if the figure has no other."""
-        draw_curves(self, table, stem)
+        plots = drawing("score_plots")
+        panels = []
+        for title, part in self.drawn(table).parts(self.panels):
+            lines = [of_line for _, of_line in part.parts(self.lines)]
+            curves = {self.line_name(line): [*map(self.curve, line.finished)] for line in lines}
+            if part.finished:
+                scores = (random_mean(part), self.goal(part), self.reach(part))
+                panels.append(plots.Panel(title.replace("_", " "), curves, *scores))
+        if panels:
+            plots.score_curves(panels, stem, self.time_label)
 
     def drawn(self, table: Measurements) -> Measurements:
         """Return the runs whose learning curves are drawn."""

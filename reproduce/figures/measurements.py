@@ -1,19 +1,19 @@
-"""The table of a figure: a row for each run, with its game, seed, system, dimensions and measured values."""
+"""The results of a figure as a table: a row for each run, with game, seed, system, dimensions and values."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired, paired_ratio
-from ga3c_tf.reproduce.measures.records import NOT_RUN
+from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, Record
 from ga3c_tf.reproduce.measures.verdicts import Guard
 from ga3c_tf.reproduce.runs import run as recorded
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -23,6 +23,33 @@ Dimensions = Callable[[RunSpec], Mapping[str, Any]]
 SEED = ("seed",)
 METHODS = (*SYSTEMS.values(), "random")
 """Methods of records that are not by a method of the user's own."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything that is known about one figure at one budget."""
+
+    budget: str  # one of `BUDGETS`
+    command: str  # command that makes the figure
+    paper: list[Record]  # records of the paper, from all of its tables
+    runs: list[RecordedRun]  # all runs of the figure, finished or not, in the order of their specifications
+    records: list[Record]  # our own records of these runs
+    beside: Sequence[Record] = ()  # our own records of the figure that is shown beside this one, if any
+    # why a review has rejected the test of a claim, by key of the claim
+    reviews: Mapping[str, str] = field(default_factory=dict)
+
+    @functools.cached_property
+    def _statuses(self) -> dict[str, str]:
+        """For each run id, the first status other than 'measured', or 'measured' if no record has another."""
+        statuses: dict[str, str] = {}
+        for record in self.records:
+            if statuses.get(str(record.run_id), MEASURED) == MEASURED:
+                statuses[str(record.run_id)] = record.status
+        return statuses
+
+    def status(self, run: RecordedRun) -> str:
+        """Return 'measured', or the recorded reason why a value is missing; 'not run' without a record."""
+        return self._statuses.get(run.spec.id, NOT_RUN)
 
 
 class Measure(NamedTuple):

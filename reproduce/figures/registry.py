@@ -8,14 +8,20 @@ from collections.abc import Sequence
 
 from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.reproduce import figures
-from ga3c_tf.reproduce.figures.figure import Figure, all_words
+from ga3c_tf.reproduce.figures.figure import WORDS, Figure, all_words
 
 
 def _figures() -> dict[str, Figure]:
-    """Return the figures of all modules in this package and its subpackages, in the order of their words."""
+    """Return the figures of all modules in this package and its subpackages, in the order of their words.
+
+    Raises:
+        UserError: a figure has no words, or words have no figure.
+    """
     names = [module.name for module in pkgutil.walk_packages(figures.__path__, f"{figures.__name__}.")]
     modules = [importlib.import_module(name) for name in names if name != __name__]
     by_name = {module.FIGURE.name: module.FIGURE for module in modules if hasattr(module, "FIGURE")}
+    for name in by_name.keys() ^ all_words().keys():
+        raise UserError(f"{WORDS} and the modules with a FIGURE differ: {name} is in one of them only")
     return {name: by_name[name] for name in all_words()}
 
 

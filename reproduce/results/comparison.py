@@ -10,8 +10,14 @@ from pathlib import Path
 import pandas as pd
 
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.measurements import Measurements, Row, grouped, measured_alike, unfinished
-from ga3c_tf.reproduce.figures.results import Results
+from ga3c_tf.reproduce.figures.measurements import (
+    Measurements,
+    Results,
+    Row,
+    grouped,
+    measured_alike,
+    unfinished,
+)
 from ga3c_tf.reproduce.measures.estimates import paired, welch
 from ga3c_tf.reproduce.measures.text import mean_ci, number, table
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES, Claim, Guard, above, judged
