@@ -11,6 +11,14 @@ EVALUATION_EPISODES = 100
 """Episodes in which the final weights of a run with a preset are scored."""
 
 
+AGENTS = {
+    "quick": {"ga3c": 32, "a3c": 4, "a2c": 32},  # A3C: two replicas of the network for each of 2 cores
+    "gpu": {"ga3c": 128, "a3c": 16},
+    "paper": {"ga3c": 128, "a3c": 16, "a2c": 128},
+}
+"""Numbers of agents, by budget and system."""
+
+
 def workers(agents: int, predictors: int = 2, trainers: int = 2) -> dict[str, Any]:
     """Return the settings of N_A, N_P and N_T."""
     return {"num_agents": agents, "num_predictors": predictors, "num_trainers": trainers}

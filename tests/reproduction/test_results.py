@@ -331,7 +331,8 @@ def test_ratios_without_the_start_are_those_of_the_docs(text):
 
 def test_some_runs_make_their_first_update_while_they_are_measured(text):
     runs = table("pps").select(system="GA3C").runs
-    warm_up_s = pps.WARM_UP_SHARES[pps.MINUTES["gpu"]] * 60 * pps.MINUTES["gpu"]
+    minutes = pps.LENGTHS["gpu"]["minutes"]
+    warm_up_s = pps.WARM_UP_SHARES[minutes] * 60 * minutes
     late = [run for run in runs if run.metrics["updates"][run.metrics["time_s"] >= warm_up_s][0] == 0]
     assert f"In {len(late)} of the {len(runs)} runs of GA3C, the first update" in text
 

@@ -15,9 +15,8 @@ from ga3c_tf.reproduce.figures.normalized import (
     random_mean,
     scored,
 )
-from ga3c_tf.reproduce.figures.plans import learning_spec, tuned_spec
+from ga3c_tf.reproduce.figures.plans import AGENTS, learning_spec, tuned_spec
 from ga3c_tf.reproduce.figures.tables import MINUTES, UNFINISHED, Table, mean_of
-from ga3c_tf.reproduce.figures.throughput.pps import AGENTS
 from ga3c_tf.reproduce.measures.curves import score_at_start
 from ga3c_tf.reproduce.measures.estimates import pooled
 from ga3c_tf.reproduce.measures.text import number

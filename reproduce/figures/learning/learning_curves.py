@@ -14,9 +14,8 @@ from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import BEST, FINAL, rolling_scores
 from ga3c_tf.reproduce.figures.normalized import has_learned, papers_score, random_mean
-from ga3c_tf.reproduce.figures.plans import learning_spec
+from ga3c_tf.reproduce.figures.plans import AGENTS, learning_spec
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of
-from ga3c_tf.reproduce.figures.throughput.pps import AGENTS
 from ga3c_tf.reproduce.measures.text import game_title, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Claim, Guard, above
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, network_of, run_spec

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ga3c_tf.reproduce.figures.figure import Added, Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, speed_changed
 from ga3c_tf.reproduce.figures.metrics import END
-from ga3c_tf.reproduce.figures.plans import workers
+from ga3c_tf.reproduce.figures.plans import speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of
 from ga3c_tf.reproduce.figures.throughput import adjustment
 from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.estimates import Effect
 from ga3c_tf.reproduce.measures.verdicts import FEW_PERIODS, RUNS_MISSING, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import run_spec
 
 MINUTES = {"quick": 7.0, "paper": 24 * 60.0}
-BEST = {"quick": (32, 2, 2), "paper": (128, 2, 2)}
+BEST = {"quick": {"fixed, 32/2/2": (32, 2, 2)}, "paper": {"fixed, 128/2/2": (128, 2, 2)}}
 """Fixed setting by budget (N_A, N_P, N_T): one chosen before any run of `tps` (D20), and the paper's best."""
-ADJUSTED = ("adjustment", "adjustment_seconds", "max_agents")
 NEARLY = 0.8
 LEAST_PERIODS = 200
 """Periods a run needs for its search: from 1/1/1, the 33 moves of one to 32/2/2 are all accepted at best."""
@@ -60,14 +60,13 @@ class SpeedFigure(Figure):
     tables = (Table(("label", "added"), {**means_of(FRAMES, MEAN, END), **UNFINISHED}),)
 
     def planned(self, budget, game, seed):
-        dynamic = adjustment.dynamic(budget, game, seed, MINUTES[budget])
-        common = {name: value for name, value in dynamic.given.items() if name not in ADJUSTED}
-        best = BEST[budget]
-        fixed = {"1/1/1": (1, 1, 1), "16/1/1": (16, 1, 1), f"{FIXED}, {'/'.join(map(str, best))}": best}
+        length: dict[str, Any] = {"minutes": MINUTES[budget], "log_seconds": adjustment.LOG_SECONDS[budget]}
+        fixed = {"1/1/1": (1, 1, 1), "16/1/1": (16, 1, 1), **BEST[budget]}
         runs = [
-            run_spec(game, seed, **{**common, **workers(*numbers)}).called(label)
+            speed_spec(game, seed, **workers(*numbers), **length).called(label)
             for label, numbers in fixed.items()
         ]
+        dynamic = adjustment.dynamic(budget, game, seed, MINUTES[budget])
         return [*runs, dynamic.called(f"{DYNAMIC} from 1/1/1")]
 
     def claims(self, table):

@@ -10,9 +10,8 @@ import pandas as pd
 
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
-from ga3c_tf.reproduce.figures.plans import learning_spec
+from ga3c_tf.reproduce.figures.plans import AGENTS, learning_spec
 from ga3c_tf.reproduce.figures.tables import Table, reached, time_of
-from ga3c_tf.reproduce.figures.throughput.pps import AGENTS
 from ga3c_tf.reproduce.measures.curves import first_reaching
 from ga3c_tf.reproduce.measures.text import game_title, number
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, TOO_SHORT, Claim, Guard, above

@@ -26,8 +26,8 @@ from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, workers_of
 
 MINUTES = {"quick": 20.0, "paper": 240.0}
-PERIOD_S = {"quick": 20.0, "paper": 60.0}
 LOG_SECONDS = {"quick": 5.0, "paper": 30.0}
+PERIOD_S = {"quick": 20.0, "paper": 60.0}
 NUMBERS = {"agents": (8, 32), "predictors": (1, 2), "trainers": (1, 2)}
 """The two fixed numbers of each kind of worker."""
 SECONDS = 36.0
@@ -46,9 +46,16 @@ SEARCH = (*(f"final {name}" for name in NUMBERS), "first rate", "final rate")
 
 def dynamic(budget: str, game: str, seed: int, minutes: float) -> RunSpec:
     """Return a run that starts from 1/1/1 workers and is adjusted by the paper's rule."""
-    search = {"adjustment": "paper", "adjustment_seconds": PERIOD_S[budget], "max_agents": 128}
-    length = {"minutes": minutes, "log_seconds": LOG_SECONDS[budget]}
-    return speed_spec(game, seed, **{**workers(1, 1, 1), **search, **length})
+    return speed_spec(
+        game,
+        seed,
+        **workers(1, 1, 1),
+        adjustment="paper",
+        adjustment_seconds=PERIOD_S[budget],
+        max_agents=128,
+        minutes=minutes,
+        log_seconds=LOG_SECONDS[budget],
+    )
 
 
 def opposite(effects: Sequence[tuple[Effect, Effect]], differences: Sequence[Effect]) -> Test:
@@ -101,11 +108,8 @@ def _measures(run: RecordedRun) -> list[Measure]:
     config = run.spec.config
     if config.adjustment == "off":
         steady = run.steady(WARM_UP_S)
-        return [
-            Measure(
-                "tps", steady["tps"], "updates/s", f"over the last {steady['seconds']:.0f} s, minimum batch 0"
-            )
-        ]
+        protocol = f"over the last {steady['seconds']:.0f} s, minimum batch 0"
+        return [Measure("tps", steady["tps"], "updates/s", protocol)]
     rows = run.adjustment
     protocol = (
         f"{len(rows['time_s'])} periods of {config.adjustment_seconds:g} s, moves of one (D6), from 1/1/1"

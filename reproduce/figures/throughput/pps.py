@@ -10,7 +10,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Pairs, speed_changed
 from ga3c_tf.reproduce.figures.pictures import drawing
-from ga3c_tf.reproduce.figures.plans import speed_spec, workers
+from ga3c_tf.reproduce.figures.plans import AGENTS, speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, mean_of
 from ga3c_tf.reproduce.measures.estimates import growth
 from ga3c_tf.reproduce.measures.text import mean_ci, number
@@ -25,20 +25,22 @@ NETWORKS = {
     "large-2": "large stride 2",
     "large-1": "large stride 1",
 }
-AGENTS = {
-    "quick": {"ga3c": 32, "a3c": 4, "a2c": 32},  # A3C: two replicas of the network for each of 2 cores
-    "gpu": {"ga3c": 128, "a3c": 16},
-    "paper": {"ga3c": 128, "a3c": 16, "a2c": 128},
+LENGTHS: dict[str, dict[str, Any]] = {
+    "quick": {"minutes": 0.75, "log_seconds": 5.0},
+    "gpu": {"minutes": 0.3, "log_seconds": 3.0},
+    "paper": {"minutes": 30.0, "log_seconds": 5.0},
 }
-MINUTES = {"quick": 0.75, "gpu": 0.3, "paper": 30.0}
-LOG_SECONDS = {"quick": 5.0, "gpu": 3.0, "paper": 5.0}
 WARM_UP_SHARE = 0.25
-WARM_UP_SHARES: dict[float | None, float] = {MINUTES["gpu"]: 0.45}
+WARM_UP_SHARES: dict[float | None, float] = {LENGTHS["gpu"]["minutes"]: 0.45}
 """Warm-up share by minutes of a run, for runs too short for `WARM_UP_SHARE`: agents take seconds to start."""
 
 
-def specs(budget: str, game: str, seed: int, minutes: float | None = None) -> list[RunSpec]:
+def specs(budget: str, game: str, seed: int, **length: Any) -> list[RunSpec]:
     """Return a run for every network and system, the systems of a network one after another.
+
+    Args:
+        budget, game, seed: as of `Figure.specs`.
+        length: settings that replace those of `LENGTHS`.
 
     Raises:
         UserError: the networks are not for this game.
@@ -47,9 +49,9 @@ def specs(budget: str, game: str, seed: int, minutes: float | None = None) -> li
         raise UserError(
             f"the figures pps and utilization compare networks for Atari games; they do not go with {game}"
         )
-    length: dict[str, Any] = {"minutes": minutes or MINUTES[budget], "log_seconds": LOG_SECONDS[budget]}
+    settings = LENGTHS[budget] | length
     return [
-        speed_spec(game, seed, system, network=network, **workers(agents), **length).called(words)
+        speed_spec(game, seed, system, network=network, **workers(agents), **settings).called(words)
         for network, words in NETWORKS.items()
         for system, agents in AGENTS[budget].items()
     ]

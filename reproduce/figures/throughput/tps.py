@@ -28,26 +28,30 @@ from ga3c_tf.reproduce.measures.verdicts import (
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import workers_of
 
-AGENTS = {"quick": (8, 16, 32, 64), "gpu": (32, 128), "paper": (16, 32, 64, 128)}
-PREDICTORS = {"quick": (1, 2, 4, 8), "gpu": (2,), "paper": (1, 2, 4, 8, 16)}
-TRAINERS = {"quick": (1, 2, 4), "gpu": (1, 2, 4), "paper": (1, 2, 4, 8, 16)}
-SCHEDULINGS = {"quick": ("plain", "tuned"), "gpu": ("plain",), "paper": ("plain",)}
-WARM_UP_S = {"quick": 15.0, "gpu": 9.0, "paper": 60.0}
-MEASURED_S = {"quick": 30.0, "gpu": 9.0, "paper": 16 * 60.0}
-LOG_SECONDS = {"quick": 2.5, "gpu": 3.0, "paper": 5.0}
-MINUTES = {budget: (WARM_UP_S[budget] + MEASURED_S[budget]) / 60 for budget in WARM_UP_S}
+SETTING = ("agents", "predictors", "trainers", "scheduling")
+"""The dimensions that are varied."""
+VARIED: dict[str, tuple[tuple, ...]] = {
+    "quick": ((8, 16, 32, 64), (1, 2, 4, 8), (1, 2, 4), ("plain", "tuned")),
+    "gpu": ((32, 128), (2,), (1, 2, 4), ("plain",)),
+    "paper": ((16, 32, 64, 128), (1, 2, 4, 8, 16), (1, 2, 4, 8, 16), ("plain",)),
+}
+"""Values of each dimension by budget."""
+LENGTHS: dict[str, dict[str, Any]] = {
+    "quick": {"minutes": 0.75, "log_seconds": 2.5},
+    "gpu": {"minutes": 0.3, "log_seconds": 3.0},
+    "paper": {"minutes": 17.0, "log_seconds": 5.0},
+}
+WARM_UP_S: dict[float | None, float] = {0.75: 15.0, 0.3: 9.0, 17.0: 60.0}
+"""Seconds of the warm-up by minutes of a run."""
 PLOTTED = 3
 """Number of settings that the paper plots for each number of agents."""
 PAPERS_GAP = 0.14
 PAPERS_PREDICTORS = 4
-SETTING = ("agents", "predictors", "trainers", "scheduling")
-"""The dimensions that are varied."""
 
 
 def steady(run: RecordedRun) -> dict[str, float]:
     """Return the rates of a run after its warm-up."""
-    warm_up_s: dict[float | None, float] = {MINUTES[budget]: WARM_UP_S[budget] for budget in MINUTES}
-    return run.steady(warm_up_s.get(run.spec.config.minutes, 0.0))
+    return run.steady(WARM_UP_S.get(run.spec.config.minutes, 0.0))
 
 
 def fastest(table: Measurements, **where) -> pd.Series:
@@ -105,11 +109,9 @@ class TpsFigure(Figure):
     tables = (Table(("scheduling", "agents"), {"TPS of the fastest (predictors/trainers)": best_settings}),)
 
     def planned(self, budget, game, seed):
-        varied = (AGENTS[budget], PREDICTORS[budget], TRAINERS[budget], SCHEDULINGS[budget])
-        length: dict[str, Any] = {"minutes": MINUTES[budget], "log_seconds": LOG_SECONDS[budget]}
         return [
-            speed_spec(game, seed, **workers(*numbers), scheduling=scheduling, **length)
-            for *numbers, scheduling in product(*varied)
+            speed_spec(game, seed, **workers(*numbers), scheduling=scheduling, **LENGTHS[budget])
+            for *numbers, scheduling in product(*VARIED[budget])
         ]
 
     def dimensions(self, spec):

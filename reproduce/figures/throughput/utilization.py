@@ -22,7 +22,7 @@ PROTOCOLS = {
     CPU: "share of the time of all cores that the run's processes used",
     GPU: "median of nvidia-smi's busy share, asked every 2 s",
 }
-GPU_MINUTES = 0.35
+GPU_LENGTH = {"minutes": 0.35}
 """Length of a run at the budget `gpu`. The first update comes 3 to 9 s after its start."""
 LEAST_SHARE = 0.001
 """Lower limit of a share, because shares are compared by their logarithms."""
@@ -54,8 +54,8 @@ class UtilizationFigure(Figure):
     tables = (Table(("network",), means_of(CPU, GPU)),)
 
     def planned(self, budget, game, seed):
-        minutes = GPU_MINUTES if budget == "gpu" else None
-        return [spec for spec in pps.specs(budget, game, seed, minutes) if spec.system == "ga3c"]
+        length = GPU_LENGTH if budget == "gpu" else {}
+        return [spec for spec in pps.specs(budget, game, seed, **length) if spec.system == "ga3c"]
 
     def claims(self, table):
         gpu, cpu = (
