@@ -3,7 +3,7 @@
 It measures the calls of the model and the server without its environment (`ga3c-tf bench --components`), GA3C
 with and without compiled programs, with five networks and at a larger training batch, and A3C on all cores.
 
-Usage, from the repository: `python3 -m ga3c_tf.reproduce.gpu_check OUT [DEVICE [SECONDS]]`. Whenever the
+Usage, from the repository: `python3 -m ga3c_tf.bench.gpu_check OUT [DEVICE [SECONDS]]`. Whenever the
 program ends, OUT/gpu-check.json has the parts that have ended, of which the most important are made first. A
 part that fails or takes too long is recorded with its error. `cpu 1` is the rehearsal without a GPU.
 """

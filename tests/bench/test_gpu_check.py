@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from ga3c_tf.bench import gpu_check
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.reproduce import gpu_check
 
 PHASE = {
     "windows": [{"pps": pps, "tps": pps / 5} for pps in (900.0, 1000.0, 1300.0)],
