@@ -365,28 +365,6 @@ def test_a_run_that_was_not_made_has_no_value_and_says_why(tmp_path):
     assert read_measured(tmp_path / "x.csv.xz") == measured
 
 
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ({"table": ""}, "table is empty"),
-        ({"run_id": None}, "run_id is empty"),
-        ({"value": None}, "the status is 'measured' and the value ''"),
-        ({"status": "failed: x"}, "the status is 'failed: x' and the value '-20.5'"),
-        ({"value": float("nan")}, "value is 'nan'; it must be a finite number or empty"),
-        ({"seed": -1}, "seed is '-1'"),
-        ({"hours": -0.1}, "hours is '-0.1'"),
-        ({"hardware": None}, "hardware of a measured row is empty"),
-        ({"status": "failed:\nx", "value": None}, "a cell has more than one line"),
-    ],
-)
-def test_a_bad_record_is_not_written(tmp_path, change, fault):
-    with pytest.raises(UserError) as caught:
-        records = [RECORD, replace(RECORD, **change)]
-        write_measured(tmp_path / "x.csv.xz", {("scores", "quick"): records})
-    assert "x.csv.xz, line 3 to be written: " in str(caught.value) and fault in str(caught.value)
-    assert not (tmp_path / "x.csv.xz").exists()
-
-
 def file_with(folder: Path, *lines: str, columns=COLUMNS) -> Path:
     file = folder / "x.csv"
     file.write_text("\n".join([",".join(columns), *lines]) + "\n")
