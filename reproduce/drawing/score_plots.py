@@ -53,44 +53,48 @@ class Panel(NamedTuple):
     reach: float | None = None
 
 
-def score_panels(panels: Sequence[tuple], stem: Path) -> None:
-    """Draw a small panel for each game, with the paper's scores and ours.
+class GameScores(NamedTuple):
+    """The scores of a game in Table 3."""
 
-    A panel has the name of the game, the paper's score by method (None if it has none), our scores of the
-    random policy, our score of each seed, and the scores that the interval is computed from: those of the
-    seeds, or of the episodes of a single seed.
-    """
+    game: str
+    papers: Mapping[str, float]  # the paper's, by method of `MARKS`
+    random: Sequence[float]  # ours of the random policy
+    ours: Sequence[float]  # ours of each seed
+    sample: Sequence[float]  # the scores of the interval: those of seeds, or of episodes of a single seed
+
+
+def score_panels(games: Sequence[GameScores], stem: Path) -> None:
+    """Draw a small panel for each game, with the paper's scores and ours."""
     figure, axes = canvas(3, 3, 3.9)
-    for axis, (name, marks, random, scores, sample) in zip(axes.flat, panels, strict=True):
-        papers = {method: value for method, value in marks.items() if value is not None}
-        for method, value in papers.items():
-            marker, color = MARKS[method]
-            style = {"color": color, "markerfacecolor": "none", "label": f"{method}, paper"}
-            axis.plot(list(MARKS).index(method), value, marker, **style)
-        if random:
-            axis.plot(4, np.mean(random), MARKS["random"][0], color=NO_SYSTEM, label="random, ours")
-        shown = [*random, *scores, *papers.values()]
-        if scores and len(sample) > 1:
-            low, high = mean_interval(sample)
-            shown.append(low)
-            axis.vlines(5, low, high, color=OURS, linewidth=2, alpha=0.5)
-        if scores:
-            label = "GA3C, ours (seeds; bar: 95 %)"
-            axis.plot([5] * len(scores), scores, "_", color=OURS, markersize=6, label=label)
-        axis.set_title(name.replace("_", " "))
-        if min(shown, default=0.0) > 0:
-            axis.set_yscale("log")
-            axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
-            axis.minorticks_off()
+    for axis, scores in zip(axes.flat, games, strict=True):
+        _draw_scores(axis, scores)
+        axis.set_title(scores.game.replace("_", " "))
         axis.set_xlim(-0.7, 5.7)
         axis.set_xticks([])
         axis.margins(y=0.15)
-        if axis.get_yscale() == "linear":
-            axis.yaxis.set_major_locator(MaxNLocator(4))
         axis.yaxis.set_major_formatter(short_number)
     figure.supylabel("score (log axis where all are positive)", fontsize=FONT)
     legend_above(figure, handles(axes.flat), 2)
     save(figure, stem)
+
+
+def _draw_scores(axis, scores: GameScores) -> None:
+    for method, score in scores.papers.items():
+        marker, color = MARKS[method]
+        style = {"color": color, "markerfacecolor": "none", "label": f"{method}, paper"}
+        axis.plot(list(MARKS).index(method), score, marker, **style)
+    if scores.random:
+        axis.plot(4, np.mean(scores.random), MARKS["random"][0], color=NO_SYSTEM, label="random, ours")
+    low, high = mean_interval(scores.sample) if scores.ours else (np.nan, np.nan)
+    axis.vlines(5, low, high, color=OURS, linewidth=2, alpha=0.5)
+    if scores.ours:
+        label = "GA3C, ours (seeds; bar: 95 %)"
+        axis.plot([5] * len(scores.ours), scores.ours, "_", color=OURS, markersize=6, label=label)
+    axis.yaxis.set_major_locator(MaxNLocator(4))
+    if np.nanmin([*scores.papers.values(), *scores.random, *scores.ours, low, 1.0]) > 0:
+        axis.set_yscale("log")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axis.minorticks_off()
 
 
 def curve_panels(panels: Sequence[Panel], stem: Path, columns: int = 3) -> None:
@@ -145,20 +149,17 @@ def draw_curves(axes: Sequence, curves: Mapping[str, Sequence[Columns]], apart: 
     seed apart. The curves are by label of a line.
     """
     for number, (label, seeds) in enumerate(curves.items()):
-        style = LINE_STYLES[number % len(LINE_STYLES)]
-        style = looks()[label].line if label in looks() else style
-        color = color_of(label, number, curves)
+        style = looks()[label].line if label in looks() else LINE_STYLES[number % len(LINE_STYLES)]
+        line = {"color": color_of(label, number, curves), "linestyle": style, "label": label}
         settled = [curve for curve in map(_settled, seeds) if len(curve["time_s"]) > 1]
-        for curve in settled if apart else ():
-            for axis, (column, unit) in zip(axes, AGAINST, strict=True):
-                line = {"color": color, "linestyle": style, "linewidth": 0.9, "label": label}
-                axis.plot(curve[column] / unit, curve["rolling_score"], **line)
         for axis, (column, unit) in zip(axes, AGAINST, strict=True):
+            for curve in settled if apart else ():
+                axis.plot(curve[column] / unit, curve["rolling_score"], linewidth=0.9, **line)
             if settled and not apart:
                 grid, scores = _over_seeds(settled, column)
-                area = {"color": color, "alpha": 0.2, "linewidth": 0}
+                area = {"color": line["color"], "alpha": 0.2, "linewidth": 0}
                 axis.fill_between(grid / unit, scores.min(axis=0), scores.max(axis=0), **area)
-                axis.plot(grid / unit, scores.mean(axis=0), style, color=color, label=label)
+                axis.plot(grid / unit, scores.mean(axis=0), **line)
 
 
 def _over_seeds(curves: Sequence[Columns], column: str) -> tuple[np.ndarray, np.ndarray]:

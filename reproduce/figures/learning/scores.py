@@ -221,27 +221,20 @@ class ScoresFigure(Figure):
 
     def plot(self, table, stem):
         plots = drawing("score_plots")
-        parts = [(game, part) for game, part in table.parts("game") if part.finished]
-        curves = [
-            plots.Panel(
-                game,
-                {"GA3C, ours": [run.curve for run in part.finished]},
-                random_score(part),
-                papers_score(part),
-            )
-            for game, part in parts
-        ]
-        plots.score_panels([_panel(table, game) for game in NINE_GAMES], stem)
+        games = []
+        curves = []
+        for game in NINE_GAMES:
+            part = table.select(game=game)
+            papers = {method: table.papers("scores", game=game, method=method) for method in METHODS}
+            printed = {method: score for method, score in papers.items() if score is not None}
+            ours = part.numbers(EVALUATED)
+            sample = ours if len(ours) > 1 else episodes(part)
+            games.append(plots.GameScores(game, printed, part.numbers(RANDOM), ours, sample))
+            of_seeds = {"GA3C, ours": [run.curve for run in part.finished]}
+            if part.finished:
+                curves.append(plots.Panel(game, of_seeds, random_score(part), papers_score(part)))
+        plots.score_panels(games, stem)
         plots.curve_panels(curves, stem.with_name(f"{stem.name}-curves"))
-
-
-def _panel(table: Measurements, game: str) -> tuple:
-    """Return the paper's methods as marks, and ours with a sample for the interval: seeds or episodes."""
-    part = table.select(game=game)
-    papers = {method: table.papers("scores", game=game, method=method) for method in METHODS}
-    scores = part.numbers(EVALUATED)
-    sample = scores if len(scores) > 1 else episodes(part)
-    return game, papers, part.numbers(RANDOM), scores, sample
 
 
 FIGURE = ScoresFigure()
