@@ -7,12 +7,13 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.lines import Line2D
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing.canvas import COLORS, legend_over
-from ga3c_tf.runs.curve import read_curve
+from ga3c_tf.runs.curve import Columns, read_curve
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 
@@ -74,7 +75,7 @@ def plot_runs(runs: list[Path], file: Path) -> None:
         raise UserError(f"{file} has no suffix: name a .png, .svg or .pdf")
     for run in runs:
         read_config(run)  # refuses what is no run folder
-    adjusted = any(len(_adjustment(run)["time_s"]) for run in runs)
+    adjusted = any(len(_periods(run)["time_s"]) for run in runs)
     with matplotlib.rc_context({"text.usetex": False}):  # a run may be called what is no TeX
         _plot(runs, file, adjusted)
 
@@ -154,7 +155,7 @@ def _draw(axes, queue, run: Path, color: str) -> bool:
             if np.isfinite(metrics[name]).any():
                 _line(axis, minutes, metrics[name], color=color, linestyle=style, label=words)
     for workers, rates in axes[4:]:
-        _draw_adjustment(workers, rates, metrics, _adjustment(run), color)
+        _draw_adjustment(workers, rates, metrics, _periods(run), color)
     return has_curve
 
 
@@ -164,7 +165,8 @@ def _draw_scores(axes, run: Path, color: str) -> bool:
     scores = episodes["score"]
     curve = read_curve(run)  # a record of a run has no episodes
     if len(scores):
-        curve = {**episodes, "rolling_score": _rolling_mean(scores, read_config(run).rolling_episodes)}
+        rolling = pd.Series(scores).rolling(read_config(run).rolling_episodes, min_periods=1).mean()
+        curve = {**episodes, "rolling_score": rolling.to_numpy()}
     alpha = min(0.3, max(0.02, 1000 / max(1, len(scores))))
     points = {"color": color, "alpha": alpha, "markersize": 2, "rasterized": True}
     for axis, name, unit in zip(axes, ("time_s", "agent_steps"), (60, 1e6), strict=True):
@@ -186,10 +188,9 @@ def _draw_adjustment(workers, rates, metrics, periods, color: str) -> None:
             rates.plot(*points, "o", **mark, label=f"{label} setting")
 
 
-def _adjustment(run: Path) -> dict[str, np.ndarray]:
-    """Return the columns of adjustment.csv that are drawn."""
-    columns = read_columns(run / "adjustment.csv", ADJUSTMENT_COLUMNS)
-    return {name: columns[name] for name in ("time_s", "rate", "accepted")}
+def _periods(run: Path) -> Columns:
+    """Return the columns of adjustment.csv."""
+    return read_columns(run / "adjustment.csv", ADJUSTMENT_COLUMNS)
 
 
 def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
@@ -199,11 +200,3 @@ def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
         starts = np.arange(0, len(x), width)
         counts = np.diff(np.append(starts, len(x)))
         axis.plot(*(np.add.reduceat(values, starts) / counts for values in (x, y)), **style)
-
-
-def _rolling_mean(values: np.ndarray, width: int) -> np.ndarray:
-    """Return the mean of the last `width` values at each point, or of fewer at the start."""
-    sums = np.concatenate([[0.0], values.cumsum()])
-    ends = np.arange(1, len(values) + 1)
-    starts = np.maximum(0, ends - width)
-    return (sums[ends] - sums[starts]) / (ends - starts)

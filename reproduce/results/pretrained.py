@@ -52,31 +52,6 @@ class Score(NamedTuple):
         return "" if math.isnan(self.low) else f" [{number(self.low)}, {number(self.high)}]"
 
 
-class Published(NamedTuple):
-    """A folder of weights with its evaluations, of which the first has most episodes."""
-
-    env_id: str
-    folder: Path
-    millions: str  # agent steps of the training, in millions
-    minutes: str  # minutes of the training
-    scores: list[Score]
-
-    @property
-    def game(self) -> str:
-        """Name of the game in the records; empty if it is none of them."""
-        return NAMES.get(self.env_id, "")
-
-    def score(self, link: str, random: Mapping[str, float]) -> str:
-        """Return the first score with its interval, as a link to the card, and whether it is below the random
-        policy.
-        """
-        shown = self.scores[0]
-        has_card = (self.folder / CARD).exists()
-        text = f"[{shown.text}]({link}/{self.folder.name})" if has_card else shown.text
-        below = shown.mean < random.get(self.game, -math.inf)
-        return f"{text}{shown.interval}{', **below the random policy**' * below}"
-
-
 def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[str]:
     """Return the lines of the table of the weights in the folder; [] if none have a score.
 
@@ -88,42 +63,38 @@ def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[
     Raises:
         UserError: a score.json or `AGAIN` is damaged.
     """
-    papers = _papers_scores(folder)
-    lines = [
-        [
-            entry.folder.name,
-            entry.score(link, random),
-            ", ".join(score.text for score in entry.scores[1:]) or "-",
-            entry.millions,
-            entry.minutes,
-            number(random.get(entry.game)),
-            number(papers.get(entry.game)),
-        ]
-        for entry in _published(folder)
-    ]
-    return table(HEADER, lines) if lines else []
-
-
-def _papers_scores(folder: ResultsFolder) -> dict[str, float | None]:
-    records = [record for record in folder.paper() if (record.table, record.method) == ("scores", PAPERS)]
-    return {record.game: record.value for record in records}
-
-
-def _published(folder: ResultsFolder) -> list[Published]:
-    """Return the weights that have a score, by environment."""
     weights = folder.path / "weights"
     again = _again(weights / AGAIN)
-    return sorted(_evaluated(file, again.get(file.parent.name, [])) for file in weights.glob(f"*/{SCORE}"))
+    papers = [record for record in folder.paper() if (record.table, record.method) == ("scores", PAPERS)]
+    of_paper = {record.game: record.value for record in papers}
+    by_env_id = {}
+    for file in weights.glob(f"*/{SCORE}"):
+        env_id, evaluations, training = _evaluated(file, again.get(file.parent.name, []))
+        game = NAMES.get(env_id, "")
+        scores = _scores(file.parent, evaluations, link, random.get(game))
+        compared = [number(random.get(game)), number(of_paper.get(game))]
+        by_env_id[env_id, file.parent.name] = [file.parent.name, *scores, *training, *compared]
+    return table(HEADER, [by_env_id[key] for key in sorted(by_env_id)]) if by_env_id else []
 
 
-def _evaluated(file: Path, again: list[Score]) -> Published:
-    """Return the weights beside a score.json, which have been evaluated again so."""
+def _scores(weights: Path, evaluations: list[Score], link: str, random: float | None) -> list[str]:
+    """Return the first score with its interval, as a link to the card, and the others."""
+    first, *others = evaluations
+    text = f"[{first.text}]({link}/{weights.name})" if (weights / CARD).exists() else first.text
+    below = ", **below the random policy**" * (random is not None and first.mean < random)
+    return [f"{text}{first.interval}{below}", ", ".join(score.text for score in others) or "-"]
+
+
+def _evaluated(file: Path, again: list[Score]) -> tuple[str, list[Score], list[str]]:
+    """Return the environment, the evaluations, that with most episodes first, and the million agent steps
+    and minutes of the training.
+    """
     try:
         score = json.loads(file.read_text(encoding="utf-8"))
         of_card = Score(score["episodes"], score["mean"], *(score["interval_95"] or (math.nan, math.nan)))
-        scores = sorted([of_card, *again], key=lambda evaluation: -evaluation.episodes)
+        evaluations = sorted([of_card, *again], key=lambda evaluation: -evaluation.episodes)
         minutes = number(score["training"]["minutes"]) if "training" in score else "-"
-        return Published(score["env_id"], file.parent, number(score["agent_steps"] / 1e6), minutes, scores)
+        return score["env_id"], evaluations, [number(score["agent_steps"] / 1e6), minutes]
     except (OSError, ValueError, KeyError, TypeError):
         remedy = "write it anew with ga3c-tf publish, or with ga3c-tf evaluate --output"
         raise UserError(f"{file} is damaged; {remedy}") from None

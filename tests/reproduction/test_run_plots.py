@@ -117,17 +117,6 @@ def test_names_are_shown_as_they_are(tmp_path, count):
     assert all(run.name in text for run in runs)
 
 
-@pytest.mark.parametrize("width", [1, 3, 7, 100])
-def test_a_rolling_mean_is_of_the_last_values_or_of_fewer_at_the_start(width):
-    values = np.random.default_rng(0).normal(size=7)
-    expected = [np.mean(values[max(0, end - width) : end]) for end in range(1, 8)]
-    np.testing.assert_allclose(run_plots._rolling_mean(values, width), expected, rtol=1e-9)
-
-
-def test_nothing_has_no_rolling_mean():
-    assert run_plots._rolling_mean(np.zeros(0), 3).size == 0
-
-
 def test_a_long_line_shows_the_means_of_neighboring_points():
     """At most 500 are drawn: of 1,001 points, 333 means of three and one of the last two."""
     figure, axis = plt.subplots()
