@@ -84,18 +84,21 @@ def execute_run(
         with locked(lock, say, wait):
             if force or not RecordedRun.of(spec, runs).ended:
                 begin()
-                if folder.exists():
-                    with locked(
-                        folder / "lock", say
-                    ):  # its training may outlive a `reproduce` that was killed
-                        _prepare_folder(RecordedRun(spec, folder, {}), force, say)
-                result = _result(spec, folder, lock.with_suffix(".txt"))
-                folder.mkdir(parents=True, exist_ok=True)
-                write_aside(folder / RUN_FILE, json_text(result, indent=2) + "\n")
+                _make(spec, folder, force, say, lock.with_suffix(".txt"))
     except OSError as error:
         problem = f"{error.filename or runs}: {error.strerror or error}"
         say(f"{spec.id}: {problem}; the same command again goes on from here")
     return RecordedRun.of(spec, runs)
+
+
+def _make(spec: RunSpec, folder: Path, force: bool, say: Callable[[str], None], log: Path) -> None:
+    """Begin or resume a run, and write its run.json."""
+    if folder.exists():
+        with locked(folder / "lock", say):  # its training may outlive a `reproduce` that was killed
+            _prepare_folder(RecordedRun(spec, folder, {}), force, say)
+    result = _result(spec, folder, log)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_aside(folder / RUN_FILE, json_text(result, indent=2) + "\n")
 
 
 def _prepare_folder(run: RecordedRun, force: bool, say: Callable[[str], None]) -> None:

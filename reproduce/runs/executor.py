@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -42,35 +42,24 @@ class LocalExecutor:
 
     def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[RecordedRun]:
         """Execute the runs as described for `Executor.execute`."""
-        done = {spec: not force and RecordedRun.of(spec, runs).ended for spec in specs}
-        left = sum(spec.seconds for spec in specs if not done[spec])
-        self._say(f"{sum(done.values())} of {len(specs)} runs have ended; about {duration(left)} left")
-        self._warn_of_idle_cores([spec for spec in specs if not done[spec]])
-        estimated = 0.0
+        left = [spec for spec in specs if force or not RecordedRun.of(spec, runs).ended]
+        estimated_s = sum(spec.seconds for spec in left)
+        ended = f"{len(specs) - len(left)} of {len(specs)} runs have ended"
+        self._say(f"{ended}; about {duration(estimated_s)} left")
+        self._warn_of_idle_cores(left)
         start = time.monotonic()
         results: dict[RunSpec, RecordedRun] = {}
-        waiting = deque(sorted(specs, key=order))
-        busy_in_a_row = 0
-        while waiting:
-            # 1. Take the next run that no other command is executing; wait if there is none.
-            spec = waiting.popleft()
-            number = f"[{len(results) + 1}/{len(specs)}]"
-            begin = partial(self._say, f"{number} {spec.id}")
-            try:
-                run = execute_run(spec, runs, force, self._say, busy_in_a_row >= len(waiting), begin)
-            except Locked:
-                waiting.append(spec)
-                busy_in_a_row += 1
-                continue
-            busy_in_a_row = 0
-            results[spec] = run
-            if done[spec]:
-                continue
-            # 2. Report its outcome and the time that the other runs will take.
-            estimated += spec.seconds
-            took = time.monotonic() - start
-            remaining = max(0.0, left - estimated) * took / estimated
-            self._say(f"{number} {run.status_text}; about {duration(remaining)} left")
+        for wait in (False, True):  # runs that another command is executing come last
+            for spec in sorted(set(specs) - results.keys(), key=order):
+                number = f"[{len(results) + 1}/{len(specs)}]"
+                begin = partial(self._say, f"{number} {spec.id}")
+                with contextlib.suppress(Locked):
+                    results[spec] = execute_run(spec, runs, force, self._say, wait, begin)
+                    if spec in left:
+                        made_s = sum(other.seconds for other in left if other in results)
+                        remaining_s = (estimated_s - made_s) * (time.monotonic() - start) / made_s
+                        status = results[spec].status_text
+                        self._say(f"{number} {status}; about {duration(remaining_s)} left")
         return [results[spec] for spec in specs]
 
     def _warn_of_idle_cores(self, specs: Sequence[RunSpec]) -> None:
