@@ -3,6 +3,8 @@
 import pytest
 from invented_runs import drawn
 
+from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures import registry
 from ga3c_tf.reproduce.figures.measurements import Measurements, measured_alike, speed_changed
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.tables import Table, mean_of
@@ -108,3 +110,12 @@ def test_dimensions_and_seed_tell_all_planned_runs_of_a_figure_apart(name):
         results = drawn(figure.all_specs(budget), lambda spec: {})
         facts = [tuple(row.facts.items()) for row in figure.table(results).rows]
         assert len(set(facts)) == len(facts), budget
+
+
+@pytest.mark.parametrize("words", [{}, {**registry.all_words(), "new": {}}])
+def test_figures_and_words_that_do_not_belong_together_are_refused_by_the_name_of_the_file(
+    monkeypatch, words
+):
+    monkeypatch.setattr(registry, "all_words", lambda: words)
+    with pytest.raises(UserError, match=r"figures\.toml .* is in one of them only"):
+        registry._figures()

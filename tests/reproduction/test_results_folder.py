@@ -217,7 +217,7 @@ def test_a_method_that_does_not_reach_the_score_is_slower_than_the_papers(
     assert len(rows) == 2 and all(f"| {verdict} |" in row and row.count("(3 seeds)") == 2 for row in rows)
     panels = []
     monkeypatch.setattr(score_plots, "score_curves", lambda drawn, stem: panels.extend(drawn))
-    comparison.plot(paper, own, folder.path / "comparison")
+    comparison.plot(FIGURES["wall-clock"], paper, own, folder.path / "comparison")
     assert [panel.goal for panel in panels] == [150.0, 150.0]
 
 
