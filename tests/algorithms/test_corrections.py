@@ -8,8 +8,7 @@ from batches import SEGMENTS
 from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.algorithms.actor_critic.corrections import correction_of
 from ga3c_tf.algorithms.actor_critic.trust_regions import M2PO_RANGE, SECOND_MOMENT, largest_bound
-from ga3c_tf.algorithms.actor_critic.v_trace import backward_sums, v_trace
-from ga3c_tf.algorithms.actor_critic.weights import importance_ratios
+from ga3c_tf.algorithms.actor_critic.weights import backward_sums, importance_ratios, v_trace
 from ga3c_tf.config import Config
 from ga3c_tf.config.corrections import CLIPPED, NAMES, parts_of
 from ga3c_tf.config.rules import check_effects
