@@ -99,6 +99,11 @@ def above(
     return Test([estimate.p, *([equality(like, math.log(1 + margin))] if like else [])], decided)
 
 
+def differs(estimate: Effect) -> Test:
+    """Test whether an effect differs from its limit, on either side."""
+    return above(estimate, below=estimate.effect < estimate.limit)
+
+
 def between(estimate: Effect, below: bool = False, counts: bool = False) -> Test:
     """Test whether an interval, whose confidence the figure has chosen, is above a limit.
 

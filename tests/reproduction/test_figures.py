@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from invented_runs import SESSION, drawn, failed, invent, made, played, verdicts
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures import metrics, normalized
-from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary, policy_lag, tolerated_lag
+from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary, lag_measures, policy_lag, tolerated_lag
 from ga3c_tf.reproduce.figures.learning import scores, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import adjustment, pps, queues, utilization
@@ -365,13 +366,53 @@ def test_nothing_is_judged_of_lag_where_little_is_learned_without_it():
     assert set(words(tolerating({"v-trace": 6.0}, learned=40.0), "tolerated-lag").values()) == {TOO_SHORT}
 
 
+def lag_measures_of(moved, scored):
+    """Verdicts where the measures and scores of a run depend on its lag and on what its correction does."""
+
+    def number(spec):
+        octaves = math.log2(1 + int(spec.label[1]))
+        correction = tolerated_lag.CORRECTIONS.index(spec.label[0]) * bool(octaves)
+        distance = math.exp(octaves + moved * correction + 0.5 * RNG.normal())
+        score = 400 - 40 * octaves - scored * correction + 5 * RNG.normal()
+        measures = dict.fromkeys(lag_measures.MEASURES, distance) | {metrics.SAMPLE_SIZE: 1 / distance}
+        return {metrics.SCORE: score, metrics.START: 20.0, **measures}
+
+    planned = FIGURES["lag-measures"].all_specs("quick", games=["cartpole"])
+    return verdicts_of("lag-measures", drawn(planned, number))
+
+
+def test_measures_of_lag_are_judged_among_runs_of_one_lag_and_by_predictions_for_new_seeds():
+    found = lag_measures_of(moved=0.5, scored=20.0)
+    assert {key: verdict.kind for key, verdict in found.items()} == {
+        "kl-at-equal-lag": HOLDS,
+        "sample-size-at-equal-lag": HOLDS,
+        "lag-than-kl": FAILS,
+    }
+    assert found["kl-at-equal-lag"].estimate.n == found["lag-than-kl"].estimate.n == 3
+    assert found["kl-at-equal-lag"].estimate.effect > 0.9
+    opposite = lag_measures_of(moved=-0.5, scored=20.0)
+    assert opposite["sample-size-at-equal-lag"].kind == FAILS
+    useless = lag_measures_of(moved=0.5, scored=0.0)
+    assert useless["kl-at-equal-lag"].reason == NO_DIFFERENCE
+    assert useless["lag-than-kl"].kind == HOLDS
+
+
+def test_a_measure_of_lag_is_a_mean_over_updates_not_rows():
+    rows = {"updates": [900.0, 1000.0, 1000.0], "kl": [1.0, 2.0, 50.0], "m2": [math.nan, 3.0, math.nan]}
+    columns = {name: np.array(rows.get(name, [math.nan] * 3)) for name, _ in lag_measures.COLUMNS.values()}
+    run = SimpleNamespace(metrics=columns | {"updates": np.array(rows["updates"])})
+    values = {measure.metric: measure.value for measure in lag_measures.moved(run)}
+    assert values[metrics.KL] == pytest.approx(1.1) and values[tolerated_lag.M2] == 3.0
+    assert math.isnan(values[metrics.SAMPLE_SIZE])
+
+
 def test_kinds_of_lag_are_compared_with_the_constant_one():
     def number(spec):
         more = {"within": 30.0, "uniform": -30.0}
         return {metrics.SCORE: 100 + more.get(spec.label[2], 0.0) + RNG.normal()}
 
     found = verdicts_of("kinds-of-lag", drawn(specs("kinds-of-lag"), number))
-    assert (found["within"].kind, found["uniform"].kind) == (HOLDS, FAILS)
+    assert found["within"].kind == found["uniform"].kind == HOLDS  # another score, higher or lower
     assert found["geometric"].reason == NO_DIFFERENCE
     assert found["within"].estimate.effect == pytest.approx(30, abs=5)
 

@@ -22,7 +22,7 @@ from ga3c_tf.reproduce.figures.normalized import random_mean
 from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired
-from ga3c_tf.reproduce.measures.verdicts import above
+from ga3c_tf.reproduce.measures.verdicts import differs
 
 CONSTANT = "constant"
 RANDOM = ("uniform", "geometric")
@@ -88,9 +88,9 @@ class KindsOfLagFigure(Figure):
 
     def claims(self, table):
         within = table.select(correction=SHUFFLED, lag=TOTAL)
-        claims = [self.claim("within", above(_difference(within, "within")), [table.missing])]
+        claims = [self.claim("within", differs(_difference(within, "within")), [table.missing])]
         for kind in RANDOM:
-            claims.append(self.claim(kind, above(_difference(table, kind)), [table.missing], kind=kind))
+            claims.append(self.claim(kind, differs(_difference(table, kind)), [table.missing], kind=kind))
         return claims
 
     def plot(self, table, stem):

@@ -89,15 +89,24 @@ def lagged_spec(game: str, seed: int, correction: str, lag: int, **settings: Any
     return run_spec(game, seed, "a2c", **chosen, correction=correction, steps=steps)
 
 
+def gain_without_lag(table: Measurements) -> float:
+    """Return the mean gain of the runs without lag, in points; not-a-number if there are none."""
+    return float(np.mean([gain(row) for row in table.select(lag=0).rows if row.run.ended] or [math.nan]))
+
+
+def little_learned(table: Measurements) -> Guard:
+    """Whether too little is learned without lag to say what lag costs."""
+    return Guard(TOO_SHORT, not gain_without_lag(table) >= GAIN.get(table.game, 1.0))
+
+
 def shares(table: Measurements, correction: str) -> pd.DataFrame:
     """Return the share of the gain that is left, by seed (rows) and lag; not-a-number where a run lacks."""
-    without = np.mean([gain(row) for row in table.select(lag=0).rows if row.run.ended] or [math.nan])
     rows = table.select(correction=correction, lag=LAGS).rows
     ended = {row.key(("seed", "lag")): gain(row) for row in rows if row.run.ended}
     gains = pd.Series(ended, dtype=float)
     if gains.empty:
         return pd.DataFrame(columns=LAGS)
-    return (gains.unstack() / without).reindex(columns=LAGS)
+    return (gains.unstack() / gain_without_lag(table)).reindex(columns=LAGS)
 
 
 def mean_share(share: pd.DataFrame) -> pd.Series:
@@ -207,9 +216,7 @@ class ToleratedLagFigure(Figure):
         return runs
 
     def claims(self, table):
-        without = [gain(row) for row in table.select(lag=0).rows if row.run.ended]
-        learned = bool(without) and np.mean(without) >= GAIN.get(table.game, 1.0)
-        guards = [table.missing, Guard(TOO_SHORT, not learned)]
+        guards = [table.missing, little_learned(table)]
         return [
             self.claim(
                 f"{first}-{second}",
