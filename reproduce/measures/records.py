@@ -105,7 +105,7 @@ def read_measured(file: Path) -> Measured:
 
 
 def _rows(file: Path, columns: Sequence[str]) -> Iterator[list[Any]]:
-    """Yield the values of the lines of a CSV file after the first, which has the names of these columns."""
+    """Return the values of the lines of a CSV file after the first, which has the names of these columns."""
     try:
         content = file.read_bytes()
         text = (lzma.decompress(content) if file.suffix == ".xz" else content).decode()
@@ -113,17 +113,22 @@ def _rows(file: Path, columns: Sequence[str]) -> Iterator[list[Any]]:
         raise UserError(f"{file} is not a {'compressed ' * (file.suffix == '.xz')}text file") from None
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from None
+    return _parsed(text, columns, str(file))
+
+
+def _parsed(text: str, columns: Sequence[str], name: str) -> Iterator[list[Any]]:
+    """Yield the values of the lines of a text with these columns, which is called so in errors."""
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         if tuple(next(lines, ())) != tuple(columns):
-            raise UserError(f"{file}, line 1: the columns must be {','.join(columns)}")
+            raise UserError(f"{name}, line 1: the columns must be {','.join(columns)}")
         for cells in lines:
-            place = f"{file}, line {lines.line_num}"
+            place = f"{name}, line {lines.line_num}"
             if len(cells) != len(columns):
                 raise UserError(f"{place}: {len(cells)} cells where there must be {len(columns)}")
             yield [_value(column, cell, place) for column, cell in zip(columns, cells, strict=True)]
     except csv.Error as error:
-        raise UserError(f"{file}, line {lines.line_num}: {error}") from None
+        raise UserError(f"{name}, line {lines.line_num}: {error}") from None
 
 
 def _value(column: str, cell: str, place: str) -> Any:
@@ -141,13 +146,17 @@ def write_measured(file: Path, measured: Measured) -> None:
     """Write our own records to `file`, which is replaced as a whole. Equal records always give equal bytes.
 
     Raises:
-        UserError: the file cannot be written; an earlier file is unchanged.
+        UserError: a record does not fit the schema, or the file cannot be written; an earlier file is
+            unchanged.
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow((BUDGET, *MEASURED_COLUMNS))
+    columns = (BUDGET, *MEASURED_COLUMNS)
+    writer.writerow(columns)
     for (_, budget), records in sorted(measured.items()):
         writer.writerows([budget, *map(_text, vars(record).values())] for record in records)
+    for _ in _parsed(stream.getvalue(), columns, f"{file} to be written"):
+        pass  # refuses what could not be read again
     try:
         with atomic_write(file, "wb") as compressed:
             compressed.write(lzma.compress(stream.getvalue().encode()))

@@ -365,6 +365,22 @@ def test_a_run_that_was_not_made_has_no_value_and_says_why(tmp_path):
     assert read_measured(tmp_path / "x.csv.xz") == measured
 
 
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"table": ""}, "table is empty"),
+        ({"run_id": None}, "run_id is empty"),
+        ({"value": float("nan")}, "value is 'nan'"),
+        ({"seed": "first"}, "seed is 'first'"),
+    ],
+)
+def test_a_bad_record_is_not_written(tmp_path, change, fault):
+    records = [RECORD, replace(RECORD, **change)]
+    with pytest.raises(UserError, match="x.csv.xz to be written, line 3: ") as caught:
+        write_measured(tmp_path / "x.csv.xz", {("scores", "quick"): records})
+    assert fault in str(caught.value) and not (tmp_path / "x.csv.xz").exists()
+
+
 def file_with(folder: Path, *lines: str, columns=COLUMNS) -> Path:
     file = folder / "x.csv"
     file.write_text("\n".join([",".join(columns), *lines]) + "\n")
