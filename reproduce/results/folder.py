@@ -242,21 +242,10 @@ class ResultsFolder:
 
         Added seeds count once one of them has begun. A seed with other runs too is no added one.
         """
-        # 1. All runs of the games and seeds that occur. Earlier versions ran games that are no longer taken.
         default = figure.all_specs(budget)
-        games = dict.fromkeys([*figure.games[budget], *(spec.game for spec in asked)])
-        for game in dict.fromkeys(record.game for record in recorded):
-            if game in games or figure.takes_games(budget, [game]):
-                games[game] = None
-        seeds = {*(spec.seed for spec in [*default, *asked]), *(record.seed or 0 for record in recorded)}
-        every = list(default)
-        planned = {(spec.game, spec.seed) for spec in default if not spec.is_added}
-        for seed in sorted(seeds):
-            others = [game for game in games if (game, seed) not in planned]
-            every += figure.all_specs(budget, 1, others, seed) if others else []
+        every = [*default, *_others(figure, budget, default, recorded, asked)]
         if changes:
             every = figure.changed(every, changes) if figure.takes(changes, default) else []
-        # 2. Of these, what is recorded or asked for.
         added = {spec for spec in every if spec.is_added}
         with_added = any(has_record(self.runs / spec.id) for spec in added)
         ids = {record.run_id for record in recorded}
@@ -290,6 +279,27 @@ class ResultsFolder:
     def _stem(self, figure: Figure, budget: str, changes: Mapping[str, str]) -> Path:
         """Of the files of the pictures; those of a method of the user's own have a folder."""
         return self.figures / as_file_name("-".join(changes.values())) / f"{figure.name}-{budget}"
+
+
+def _others(
+    figure: Figure,
+    budget: str,
+    default: Sequence[RunSpec],
+    recorded: Sequence[Record],
+    asked: Sequence[RunSpec],
+) -> list[RunSpec]:
+    """Return the runs of a figure for games and seeds that are recorded or asked for, but are no default."""
+    games = dict.fromkeys([*figure.games[budget], *(spec.game for spec in asked)])
+    for game in dict.fromkeys(record.game for record in recorded):
+        if game in games or figure.takes_games(budget, [game]):  # earlier versions ran more games
+            games[game] = None
+    seeds = {*(spec.seed for spec in [*default, *asked]), *(record.seed or 0 for record in recorded)}
+    planned = {(spec.game, spec.seed) for spec in default if not spec.is_added}
+    specs: list[RunSpec] = []
+    for seed in sorted(seeds):
+        others = [game for game in games if (game, seed) not in planned]
+        specs += figure.all_specs(budget, 1, others, seed) if others else []
+    return specs
 
 
 def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:

@@ -238,33 +238,29 @@ class RecordedRun:
 
 def _steady_rates(metrics: Columns, starts: Sequence[float], after_s: float) -> dict[str, float]:
     """Return what `RecordedRun.steady` describes, of sessions that start at these seconds of training."""
-    times = metrics["time_s"]
-    # 1. Find the rows of each session after its start.
+    counted = [metrics[name] for name in ("time_s", "agent_steps", "updates")]
+    parts = _steady_parts(metrics["time_s"], starts, after_s)
+    if parts:
+        seconds, steps, updates = (
+            sum(count[rows[-1]] - count[rows[0]] for rows in parts) for count in counted
+        )
+        # A row describes the time since the row before it, so a part's first row only marks its beginning.
+        inside = np.concatenate([rows[1:] for rows in parts])
+    else:
+        seconds, steps, updates = (count[-1] for count in counted)
+        inside = np.arange(len(metrics["time_s"]))
+    rates = {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds)}
+    return rates | {name: _mean(metrics[name][inside]) for name in AVERAGED}
+
+
+def _steady_parts(times: np.ndarray, starts: Sequence[float], after_s: float) -> list[np.ndarray]:
+    """Return the rows of each session after its start, of sessions that have several such rows."""
     ends = [*starts[1:], math.inf]
     parts = [
         np.flatnonzero((times >= start + after_s) & (times <= end))
         for start, end in zip(starts, ends, strict=True)
     ]
-    parts = [rows for rows in parts if len(rows) > 1]
-    # 2. Count what happened between the first and the last row of each part.
-    counted = ("time_s", "agent_steps", "updates")
-    if parts:
-        seconds, steps, updates = (
-            sum(metrics[name][rows[-1]] - metrics[name][rows[0]] for rows in parts) for name in counted
-        )
-        # A row describes the time since the row before it, so a part's first row only marks its beginning.
-        inside = np.concatenate([rows[1:] for rows in parts])
-    else:
-        seconds, steps, updates = (metrics[name][-1] for name in counted)
-        inside = np.arange(len(times))
-    # 3. Average the columns over these rows.
-    means = {name: _mean(metrics[name][inside]) for name in AVERAGED}
-    return {
-        "seconds": float(seconds),
-        "pps": float(steps / seconds),
-        "tps": float(updates / seconds),
-        **means,
-    }
+    return [rows for rows in parts if len(rows) > 1]
 
 
 def _mean(values: np.ndarray) -> float:

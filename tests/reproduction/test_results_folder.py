@@ -376,7 +376,7 @@ def test_a_run_that_was_not_made_has_no_value_and_says_why(tmp_path):
 )
 def test_a_bad_record_is_not_written(tmp_path, change, fault):
     records = [RECORD, replace(RECORD, **change)]
-    with pytest.raises(UserError, match="x.csv.xz to be written, line 3: ") as caught:
+    with pytest.raises(UserError, match=r"x\.csv\.xz to be written, line 3: ") as caught:
         write_measured(tmp_path / "x.csv.xz", {("scores", "quick"): records})
     assert fault in str(caught.value) and not (tmp_path / "x.csv.xz").exists()
 
