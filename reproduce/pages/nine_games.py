@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import EVALUATED
 from ga3c_tf.reproduce.figures.normalized import normalized, papers_score, random_score
@@ -36,8 +36,8 @@ class NineGames(NamedTuple):
         for game in NINE_GAMES:
             row = [game, number(random_score(self.tuned.select(game=game)))]
             for part in (self.quick.select(game=game), self.tuned.select(game=game)):
-                row += [number(part.series(EVALUATED).mean()), scores.millions(part)]
-            rows.append([*row, number(papers_score(part)), scores.percent(part)])
+                row += [number(part.series(EVALUATED).mean()), table_3.millions(part)]
+            rows.append([*row, number(papers_score(part)), table_3.percent(part)])
         return rows
 
     def after_equal_steps(self) -> dict[str, EqualSteps]:
@@ -70,7 +70,7 @@ class NineGames(NamedTuple):
 
 def shares(table: Measurements) -> dict[str, float]:
     """Return the normalized score of the games that have one: 1 for the paper's GA3C."""
-    every = {game: scores.share(table.select(game=game)) for game in NINE_GAMES}
+    every = {game: table_3.share(table.select(game=game)) for game in NINE_GAMES}
     return {game: share for game, share in every.items() if share is not None}
 
 

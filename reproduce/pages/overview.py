@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import grouped
 from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -47,14 +47,14 @@ def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
             for subject in SUBJECTS
         },
         table3=games.rows(),
-        reached=scores.counted(games.tuned)[scores.REACHED],
-        quick_reached=scores.counted(games.quick)[scores.REACHED],
+        reached=table_3.counted(games.tuned)[table_3.REACHED],
+        quick_reached=table_3.counted(games.quick)[table_3.REACHED],
         below_random=games.below_random(),
         better=len(games.better()),
         quick_share=f"{100 * aggregate(games.quick):.0f} %",
         tuned_share=f"{100 * aggregate(games.tuned):.0f} %",
-        others_share=f"{100 * games.published(scores.PUBLISHED[-1]):.0f} %",
-        papers_steps=scores.PAPERS_STEPS,
+        others_share=f"{100 * games.published(table_3.PUBLISHED[-1]):.0f} %",
+        papers_steps=table_3.PAPERS_STEPS,
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.learning import scores, table_3
 from ga3c_tf.reproduce.figures.measurements import grouped
 from ga3c_tf.reproduce.figures.metrics import RANDOM
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
@@ -78,7 +78,7 @@ def _texts(folder: ResultsFolder) -> dict[Path, str]:
     for table in tables.values():
         random = table.series(RANDOM, ["game"]).to_dict() | random
     games = NineGames(tables["quick"], tables["tuned"]) if {"quick", "tuned"} <= tables.keys() else None
-    if games and any(len(scores.scored_games(table)) < len(NINE_GAMES) for table in games):
+    if games and any(len(table_3.scored_games(table)) < len(NINE_GAMES) for table in games):
         games = None  # a game has no score yet
     pages = _figure_pages(folder, begun, games)
     if folder.published and games:

@@ -11,7 +11,7 @@ from invented_runs import SESSION, drawn, failed, invent, made, played, verdicts
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures import metrics, normalized
 from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary, lag_measures, policy_lag, tolerated_lag
-from ga3c_tf.reproduce.figures.learning import scores, speed, wall_clock
+from ga3c_tf.reproduce.figures.learning import scores, speed, table_3, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import adjustment, pps, queues, utilization
 from ga3c_tf.reproduce.measures.records import Record
@@ -218,7 +218,7 @@ def test_environments_leave_out_games_that_were_not_learned():
 
 
 def papers(game, random=0.0, score=100.0):
-    values = {"random": random, scores.PAPERS: score}
+    values = {"random": random, table_3.PAPERS: score}
     return [
         Record("scores", game, method, "score", value, "points", "", "the paper", "printed")
         for method, value in values.items()
@@ -238,10 +238,10 @@ def papers(game, random=0.0, score=100.0):
     ],
 )
 def test_a_score_is_judged_by_the_papers(measured, text):
-    runs = [scores.training("paper", "boxing", seed) for seed in (1, 2, 3)]
+    runs = [table_3.training("paper", "boxing", seed) for seed in (1, 2, 3)]
     results = drawn(runs, lambda spec: dict(zip(["score"], measured[spec.seed - 1 :], strict=False)), "paper")
     results.paper.extend(papers("boxing"))
-    assert scores.in_words(scores.FIGURE.table(results)) == text
+    assert table_3.in_words(scores.FIGURE.table(results)) == text
 
 
 def policy_lags(change=lambda setting, rate: {}):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import BEST, FINAL, rolling_scores
 from ga3c_tf.reproduce.figures.normalized import has_learned, papers_score, random_mean
@@ -62,7 +62,7 @@ class LearningCurvesFigure(Figure):
                 )
                 for system in ("ga3c", "a3c")
             ]
-        runs = [scores.training(budget, game, seed, rate) for rate in scores.LEARNING_RATES.values()]
+        runs = [table_3.training(budget, game, seed, rate) for rate in table_3.LEARNING_RATES.values()]
         return [*runs, run_spec(game, seed, "a3c", **{**runs[0].given, "num_agents": agents["a3c"]})]
 
     def specs(self, budget, game, seed):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, evaluations
 from ga3c_tf.reproduce.figures.normalized import normalized, random_score, scored
@@ -27,7 +27,7 @@ AUTHORS = "epsilon 0.1"
 SMALLER = "epsilon 1e-4"
 EPSILONS = {AUTHORS: 0.1, SMALLER: 1e-4}
 """RMSProp's epsilon by name of the row: that of the authors' code, and that of run *e* of docs/pong.md."""
-LEARNING_RATE = scores.LEARNING_RATES["normal"]
+LEARNING_RATE = table_3.LEARNING_RATES["normal"]
 """The same for both epsilons, so that only one setting differs; it was chosen for neither."""
 
 
@@ -58,7 +58,7 @@ class PapersAlgorithmFigure(Figure):
     measured = (evaluations,)
     looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
     main = (EVALUATED, "points")
-    beside = scores.FIGURE.name
+    beside = "scores"
     tables = (
         Table(
             ("game",),
@@ -66,13 +66,13 @@ class PapersAlgorithmFigure(Figure):
                 "random policy": lambda part: number(random_score(part)),
                 **{name: score_with(name) for name in EPSILONS},
                 "tuned": lambda part: mean_ci(part.beside(EVALUATED)),
-                "million steps": scores.millions,
-                "GA3C, 1 day on a GPU (paper)": scores.printed(scores.PAPERS),
+                "million steps": table_3.millions,
+                "GA3C, 1 day on a GPU (paper)": table_3.printed(table_3.PAPERS),
                 **UNFINISHED,
             },
         ),
     )
-    words: Any = {"papers_steps": scores.PAPERS_STEPS, "learning_rate": LEARNING_RATE}
+    words: Any = {"papers_steps": table_3.PAPERS_STEPS, "learning_rate": LEARNING_RATE}
 
     def planned(self, budget, game, seed):
         """Return the runs of `scores` at `quick`, but with steps, saving and evaluation of the tuned runs."""
@@ -87,7 +87,7 @@ class PapersAlgorithmFigure(Figure):
                 optimizer="rmsprop",
                 learning_rate=LEARNING_RATE,
                 rmsprop_epsilon=epsilon,
-                steps=scores.TUNED_STEPS,
+                steps=table_3.TUNED_STEPS,
                 log_seconds=30.0,
                 checkpoint_minutes=15.0,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import Measure
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, evaluations
 from ga3c_tf.reproduce.figures.plans import tuned_spec
@@ -54,7 +54,7 @@ class SampleEfficiencyFigure(Figure):
     name = "sample-efficiency"
     games = {"smoke": ("pong",), "tuned": ("pong",)}
     only = ("pong",)
-    counts = {"tuned": scores.EXTENDED["pong"]}
+    counts = {"tuned": table_3.EXTENDED["pong"]}
     smoke = ({"called": (STICKY,)},)
     measured = (evaluations, _how_soon)
     main = (EVALUATED, "points")
@@ -72,7 +72,7 @@ class SampleEfficiencyFigure(Figure):
     )
 
     def planned(self, budget, game, seed):
-        sticky = scores.training(budget, game, seed).called(STICKY)
+        sticky = table_3.training(budget, game, seed).called(STICKY)
         noops = tuned_spec(game, seed, **NOOPS_SETTINGS).called(NOOPS)
         return [sticky, noops] if seed <= NOOPS_SEEDS else [sticky]
 
