@@ -1,4 +1,4 @@
-"""Environments that do not end as they should, for tests; each plays as `helpers.ShortIsBad`."""
+"""Environments and processes that do not end as they should; environments play as `helpers.ShortIsBad`."""
 
 import multiprocessing
 import os
@@ -76,6 +76,17 @@ class WithoutNumberEnvironment(ShortIsBad):
     def step(self, action):
         state, _, *ended = super().step(action)
         return state, float("nan"), *ended
+
+
+def exit_when_told(pipe):
+    """Body of a process that ends with the exit code that it gets."""
+    os._exit(pipe.recv())
+
+
+def fork_and_wait(pipe):
+    """Body of a process that starts another one, and goes on like it when the server closes the pipe."""
+    os.fork()
+    time.sleep(LONG)
 
 
 for kind in [*ShortIsBad.__subclasses__(), LeavesProcessEnvironment]:

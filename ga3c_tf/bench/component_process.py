@@ -11,7 +11,7 @@ from multiprocessing import connection
 from typing import Any
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.processes import begin_child_process, end_offspring
+from ga3c_tf.host.processes import begin_child_process, end_offspring, kill_family
 from ga3c_tf.host.signals import exit_by_signal
 
 CLOSE_SECONDS = 5.0
@@ -65,7 +65,7 @@ class ComponentProcess:
         self._process.terminate()
         self._process.join(CLOSE_SECONDS)
         if self._process.exitcode is None:
-            self._process.kill()
+            kill_family(self._process)
             self._process.join()
         end_offspring([self._process.pid])
 

@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.process import BaseProcess
 
 from ga3c_tf.host.signals import ENDING
 
@@ -119,6 +120,20 @@ def offspring_ends_with_program() -> Iterator[None]:
     finally:
         del os.environ[STARTED_BY]
         os.environ.update(before)
+
+
+def kill_family(process: BaseProcess) -> None:
+    """Kill a process, unless it has ended, and its descendants: forks too, which carry no mark of it."""
+    import psutil  # agent processes do without it
+
+    descendants: list[psutil.Process] = []
+    if process.exitcode is None:  # or else its id may be another process's by now
+        with contextlib.suppress(psutil.NoSuchProcess):
+            descendants = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    for descendant in descendants:
+        with contextlib.suppress(psutil.Error):  # it has ended
+            descendant.kill()
 
 
 def end_offspring(parents: Iterable[int | None]) -> None:

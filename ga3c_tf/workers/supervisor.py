@@ -13,7 +13,7 @@ from multiprocessing import connection
 from typing import cast
 
 from ga3c_tf.errors import Diverged
-from ga3c_tf.host.processes import end_offspring
+from ga3c_tf.host.processes import end_offspring, kill_family
 from ga3c_tf.host.signals import left_to_this_process
 from ga3c_tf.processes import forkserver_with, main_module_left_alone, with_objects
 
@@ -96,7 +96,7 @@ class AgentSupervisor:
             AgentError: the process ended in any other way.
         """
         process = self._processes.pop(number)
-        process.kill()
+        kill_family(process)
         process.join()
         if process.exitcode == FORKSERVER_DIED:  # `kill` takes it for ended, but it may still run
             with contextlib.suppress(ProcessLookupError):
@@ -139,7 +139,7 @@ class AgentSupervisor:
                 process.join(POLL_SECONDS)
                 meanwhile()
             if process.exitcode is None:
-                process.kill()
+                kill_family(process)
                 process.join()
                 killed += 1
         end_offspring(self._ids())
@@ -148,12 +148,12 @@ class AgentSupervisor:
     def end(self, number: int, why: str) -> None:
         """Kill one process; it then counts as one that has ended unexpectedly, and `why` is its error."""
         self._ended[number] = why
-        self._processes[number].kill()
+        kill_family(self._processes[number])
 
     def kill(self) -> None:
         """Kill all processes and the programs that they have started, without waiting for them."""
         for process in list(self._processes.values()):
-            process.kill()
+            kill_family(process)
         end_offspring(self._ids())
 
     def _ids(self) -> list[int | None]:

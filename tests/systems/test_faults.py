@@ -16,7 +16,9 @@ from types import SimpleNamespace
 import helpers
 import numpy as np
 import pytest
+import unruly
 from checks import (
+    PATIENCE,
     Killed,
     alive,
     batch_of,
@@ -728,10 +730,6 @@ def test_nothing_is_left_of_a_run_whose_agents_were_killed(tmp_path):
 # which losses of processes are one fault, and which are faults of their own
 
 
-def exit_when_told(pipe):
-    os._exit(pipe.recv())
-
-
 @pytest.fixture
 def supervisor():
     supervisor = AgentSupervisor(["ga3c_tf.errors"])
@@ -745,11 +743,28 @@ def test_each_process_that_exits_with_255_while_the_others_live_is_a_fault_of_it
     writers = []
     for number in range(3):
         reader, writer = connection.Pipe(duplex=False)
-        supervisor.start(number, exit_when_told, pipe=reader)
+        supervisor.start(number, unruly.exit_when_told, pipe=reader)
         writers.append(writer)
     for number in range(2):
         [lost] = [sentinel for sentinel, process in supervisor.sentinels().items() if process == number]
         writers[number].send(FORKSERVER_DIED)
-        assert connection.wait([lost], 10)
+        assert connection.wait([lost], PATIENCE)
         error = supervisor.error_of(number)
         assert "exit code 255" in str(error) and not isinstance(error, AlsoLostWithForkserver)
+
+
+@pytest.mark.parametrize("how", ["kill", "join", "end"])
+def test_the_forks_of_a_process_end_with_it(supervisor, how):
+    reader, writer = connection.Pipe(duplex=False)
+    supervisor.start(0, unruly.fork_and_wait, pipe=reader)
+    [agent] = [process.pid for process in supervisor._processes.values()]
+    assert wait_until(lambda: descendants(agent))
+    family = {agent, *descendants(agent)}
+    writer.close()
+    if how == "kill":
+        supervisor.kill()
+    elif how == "join":
+        assert supervisor.join(lambda: None, 0.1) == 1
+    else:
+        supervisor.end(0, "it has taken too long")
+    wait_for_the_end_of(family)
