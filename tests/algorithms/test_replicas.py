@@ -5,6 +5,8 @@ only device; `tests/systems/test_devices.py` starts programs with several.
 import contextlib
 import functools
 import itertools
+import os
+import subprocess
 import threading
 
 import numpy as np
@@ -258,3 +260,10 @@ def test_a_device_that_does_not_answer_ends_the_update_in_one_line(monkeypatch, 
     with pytest.raises(DeviceStopped, match=r"^the replica on /CPU:1 has not answered for 3 s"):
         replicas.train(batches, RATES)
     test_ends.set()
+
+
+def test_a_pause_of_the_program_is_no_fault_of_a_device(monkeypatch):
+    monkeypatch.setattr(device_threads, "LIMIT_SECONDS", 3)
+    program = os.getpid()
+    pause = subprocess.Popen(["sh", "-c", f"kill -STOP {program}; sleep 4; kill -CONT {program}"])
+    assert device_threads.call_on_devices(["/CPU:1"], pause.wait, [None]) == [0]

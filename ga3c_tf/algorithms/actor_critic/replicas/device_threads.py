@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
 from ga3c_tf.errors import DeviceStopped
 
-LIMIT_SECONDS = 60.0
-"""Most seconds for which the devices wait for one another. Programs that XLA still has to compile fit in."""
+LIMIT_SECONDS = 60
+"""Most seconds to wait for a device. Programs that XLA still has to compile fit in."""
 
 
 def call_on_devices(
@@ -28,10 +27,9 @@ def call_on_devices(
         DeviceStopped: a device has not answered after `LIMIT_SECONDS`.
         Exception: the first error of a call.
     """
-    deadline = time.monotonic() + LIMIT_SECONDS
     calls = zip(devices, *arguments, strict=False)
     futures = [(device, _future(device, function, *rest)) for device, *rest in calls]
-    return [_result(device, future, deadline) for device, future in futures]
+    return [_result(device, future) for device, future in futures]
 
 
 def _future(device: str, function: Callable[..., Any], *arguments: Any) -> Future:
@@ -50,12 +48,10 @@ def _future(device: str, function: Callable[..., Any], *arguments: Any) -> Futur
     return future
 
 
-def _result(device: str, future: Future, deadline: float) -> Any:
-    try:
-        return future.result(max(0.0, deadline - time.monotonic()))
-    except TimeoutError:
-        if future.done():  # the call's own error
-            raise
+def _result(device: str, future: Future) -> Any:
+    for _ in range(LIMIT_SECONDS):  # a pause of the whole program counts as one second
+        if wait([future], timeout=1.0).done:
+            return future.result()
     raise DeviceStopped(
-        f"the replica on {device} has not answered for {LIMIT_SECONDS:g} s, and the others wait for it"
+        f"the replica on {device} has not answered for {LIMIT_SECONDS} s, and the others wait for it"
     )
