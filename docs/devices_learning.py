@@ -1,6 +1,6 @@
 """Trains with one, two and four logical devices of the CPU: the table of learning in docs/devices.md.
 
-python docs/devices_learning.py FOLDER    # adds the runs that data/devices-learning.csv lacks
+python docs/devices_learning.py FOLDER    # makes the runs that data/devices-learning.csv lacks
 
 Frozen before the first run: settings, seeds, steps, and the measure, which is the mean score of the training
 episodes that ended in the last tenth of the steps. Three seeds cannot show that learning is the same; that an
@@ -38,25 +38,37 @@ def score_at_end(run):
     return np.mean(episodes["score"][episodes["agent_steps"] > 0.9 * run.config.steps])
 
 
-def main(folder):
-    recorded = set()
-    if RECORD.exists():
-        with RECORD.open(newline="") as file:
-            recorded = {
-                (row["environment"], row["devices"], int(row["seed"])) for row in csv.DictReader(file)
-            }
-    else:
-        RECORD.write_text("environment,devices,seed,score\n")
+def train_what_is_missing(folder):
+    recorded = {(row["environment"], row["devices"], int(row["seed"])) for row in rows()}
     for env_id, seed, devices in itertools.product(TASKS, SEEDS, DEVICES):
         if (env_id, devices, seed) in recorded:
             continue
         path = Path(folder) / f"{env_id}-{devices}-{seed}".replace("/", "-").replace(", ", "-")
         command = f"ga3c-tf train {env_id} --seed {seed} --run-dir {path} {TASKS[env_id]} {DEVICES[devices]}"
         subprocess.run(command.split(), check=True)  # TensorFlow has its devices for a whole process
-        row = [env_id, devices, seed, f"{score_at_end(ga3c_tf.Run(path)):.1f}"]
         with RECORD.open("a", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerow(row)
+            csv.writer(file, lineterminator="\n").writerow(
+                [env_id, devices, seed, f"{score_at_end(ga3c_tf.Run(path)):.1f}"]
+            )
+
+
+def rows():
+    with RECORD.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def table():
+    """Return the scores of the seeds by task and devices, in Markdown."""
+    lines = [f"| devices | {' | '.join(TASKS)} |", "|---|" + "---|" * len(TASKS)]
+    for devices in DEVICES:
+        cells = []
+        for env_id in TASKS:
+            of_cell = [row for row in rows() if (row["environment"], row["devices"]) == (env_id, devices)]
+            cells.append(", ".join(f"{float(row['score']):.3g}" for row in of_cell))
+        lines.append(f"| {devices} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    train_what_is_missing(sys.argv[1])
+    print(table())

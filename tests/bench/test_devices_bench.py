@@ -65,3 +65,8 @@ def test_the_simulation_is_that_of_the_page_and_one_device_is_never_old():
     small, gpus = simulation["SMALL"], simulation["GPUS"]
     rate, lag = simulation["asynchronous"](small, gpus, 1, 1_000)
     assert lag == 0 and rate == pytest.approx(1 / small.seconds(1_000), rel=0.02)
+
+
+def test_the_scores_of_the_page_are_those_of_the_record():
+    docs = Path(__file__).parents[2] / "docs"
+    assert runpy.run_path(str(docs / "devices_learning.py"))["table"]() in (docs / "devices.md").read_text()
