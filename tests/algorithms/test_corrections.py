@@ -1,5 +1,8 @@
 """Corrections of policy lag, against a reference, slow sums and hand-derived gradients."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -29,6 +32,8 @@ COMBINED = (
     "v-trace+m2po+ess",
 )
 CORRECTIONS = (*NAMES, *COMBINED)
+PUBLISHED = json.loads((Path(__file__).parents[1] / "data" / "published.json").read_text())
+"""Gradients of the policy loss, summed over the steps, by verl, AReaL and TRL."""
 IDLE = ("none", "epsilon", "ess")  # they leave the gradient as it is, whatever the lag
 LAGGED = [name for name in CORRECTIONS if name not in IDLE]
 
@@ -240,6 +245,19 @@ def test_corrections_of_language_models_have_the_slow_gradients(columns, name, s
     _, by_logits, _ = loss_of(columns, log_mu, **settings_of(name), **more, beta=0.0)
     score = np.eye(A)[columns["actions"]] - np.exp(log_policy(columns["logits"]))
     np.testing.assert_allclose(by_logits, -score * (factors * advantages)[:, None], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", PUBLISHED["gradients"], ids=lambda case: case["correction"])
+def test_the_gradients_are_those_of_published_code(case):
+    """They were computed once, by the functions of the packages that the file names, on its batch."""
+    columns = {name: np.array(PUBLISHED[name]) for name in ("logits", "actions", "lengths")}
+    columns |= {"values": np.zeros(B), "rewards": np.zeros(B), "returns": np.array(PUBLISHED["advantages"])}
+    columns["bootstrap_values"] = np.zeros(len(columns["lengths"]))
+    policies = (np.array(PUBLISHED[name]) for name in ("log_mu", "log_proximal"))
+    settings = {"correction": case["correction"], **case["settings"], "beta": 0.0}
+    assert PUBLISHED["version"] == VERSION and PUBLISHED["versions"] == (VERSION - LAGS).tolist()
+    _, by_logits, _ = loss_of(columns, *policies, **settings)
+    np.testing.assert_allclose(by_logits, case["by_logits"], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
