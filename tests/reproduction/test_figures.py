@@ -1,5 +1,6 @@
 """What is special about each figure, on runs whose numbers are drawn or invented."""
 
+import dataclasses
 import itertools
 import math
 from types import SimpleNamespace
@@ -10,7 +11,14 @@ from invented_runs import SESSION, drawn, failed, invent, made, played, verdicts
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures import metrics, normalized
-from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary, lag_measures, policy_lag, tolerated_lag
+from ga3c_tf.reproduce.figures.lag import (
+    corrections,
+    lag_boundary,
+    lag_measures,
+    policy_lag,
+    sources_of_lag,
+    tolerated_lag,
+)
 from ga3c_tf.reproduce.figures.learning import scores, speed, table_3, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import adjustment, pps, queues, utilization
@@ -415,6 +423,34 @@ def test_kinds_of_lag_are_compared_with_the_constant_one():
     assert found["within"].kind == found["uniform"].kind == HOLDS  # another score, higher or lower
     assert found["geometric"].reason == NO_DIFFERENCE
     assert found["within"].estimate.effect == pytest.approx(30, abs=5)
+
+
+def test_sources_of_lag_differ_in_nothing_else():
+    runs = {spec.label: spec.config for spec in FIGURES["sources-of-lag"].specs("quick", "cartpole", 51)}
+    pairs = [label for label in runs if label[2] == sources_of_lag.REUSED]
+    assert len(pairs) == 4
+    for correction, lag, reused in pairs:
+        one, other = runs[correction, lag, reused], runs[correction, lag, sources_of_lag.COLLECTED]
+        updates = one.num_agents * one.t_max // one.minibatch_size  # after a round, of lags 0, 1, 2, ...
+        assert np.mean(range(updates)) == other.lag == int(lag) and other.lag_distribution == "uniform"
+        assert one.minibatch_size == other.num_agents * other.t_max and not other.minibatch_size
+        assert one.lag == 0 and one.epochs == 1 and one.gae_lambda == 0
+        assert sources_of_lag.mean_lag(one) == sources_of_lag.mean_lag(other) == int(lag)
+        same = {"t_max": 5, "minibatch_size": other.minibatch_size}
+        same |= {"lag": other.lag, "lag_distribution": other.lag_distribution}
+        assert dataclasses.replace(one, **same) == other
+
+
+@pytest.mark.parametrize("more", [30.0, -30.0])
+def test_sources_of_lag_are_compared_on_both_sides(more):
+    def number(spec):
+        _, lag, source = spec.label
+        shift = more if (lag, source) == ("16", sources_of_lag.REUSED) else 0.0
+        return {metrics.SCORE: 100 + shift + RNG.normal(), metrics.START: 20.0}
+
+    found = verdicts_of("sources-of-lag", drawn(specs("sources-of-lag"), number))
+    assert found["lag-16"].kind == HOLDS and found["lag-64"].reason == NO_DIFFERENCE
+    assert found["lag-16"].estimate.effect == pytest.approx(more, abs=5)
 
 
 def test_batches_learn_as_much_unless_a_run_scores_nothing():
