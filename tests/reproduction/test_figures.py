@@ -10,9 +10,11 @@ import pytest
 from invented_runs import SESSION, drawn, failed, invent, made, played, verdicts_of
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce.figures import metrics, normalized
 from ga3c_tf.reproduce.figures.lag import (
     corrections,
+    drop_or_correct,
     lag_boundary,
     lag_measures,
     policy_lag,
@@ -34,6 +36,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     NEEDS_GPU,
     NO_DIFFERENCE,
     RUNS_MISSING,
+    SPEED_CHANGED,
     TOO_SHORT,
 )
 from ga3c_tf.runs import outcomes
@@ -451,6 +454,32 @@ def test_sources_of_lag_are_compared_on_both_sides(more):
     found = verdicts_of("sources-of-lag", drawn(specs("sources-of-lag"), number))
     assert found["lag-16"].kind == HOLDS and found["lag-64"].reason == NO_DIFFERENCE
     assert found["lag-16"].estimate.effect == pytest.approx(more, abs=5)
+
+
+def dropping(dropped, runs=lambda run: None):
+    def number(spec):
+        minimum, way = spec.label
+        more = dropped * (minimum == "minimum 0" and way == "dropped")
+        return {drop_or_correct.SCORE: 100 + more + RNG.normal()}
+
+    results = drawn(FIGURES["drop-or-correct"].all_specs("quick", games=["cartpole"]), number)
+    for run in results.runs:
+        runs(run)
+    return words(results, "drop-or-correct")
+
+
+@pytest.mark.parametrize("more", [50.0, -50.0])
+def test_dropping_is_compared_with_correcting_at_each_minimum_batch(more):
+    assert dropping(more) == {"minimum-0": HOLDS, "minimum-20": NO_DIFFERENCE}
+
+
+def test_dropping_is_not_judged_on_a_machine_whose_speed_changed():
+    def changed(run):
+        corrected = run.spec.label[1] == "corrected"
+        run.started_s = 3600.0 * corrected
+        run.calibrations = [Calibration(50.0 * (1 + corrected), 10.0, 1000.0 * (1 + corrected))]
+
+    assert set(dropping(50.0, changed).values()) == {SPEED_CHANGED}
 
 
 def test_batches_learn_as_much_unless_a_run_scores_nothing():
