@@ -78,6 +78,11 @@ class Evaluate(Callback):
         if score:
             self.training.log({SCORE_METRIC: score["mean"]})
 
+    def on_end(self, summary: dict[str, Any]) -> None:
+        """Add the best evaluation so far to the summary: its mean score, and the folder of its weights."""
+        if self.best > -math.inf:
+            summary.update(best_score=self.best, best_evaluated=str(self.training.path / BEST))
+
     def _score(self) -> dict[str, Any] | None:
         """Return the summary of an evaluation; None if the training was asked to end meanwhile."""
         from ga3c_tf.trained.evaluation import evaluate, summary  # these load TensorFlow

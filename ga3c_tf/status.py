@@ -56,7 +56,7 @@ def beginning(config: Config, path: Path) -> str:
         budgets.append(counted(config.episodes, "episode"))
     if config.target_score is not None:
         budgets.append(f"a rolling score of {config.target_score:g}")
-    until = " or ".join(budgets) or "Ctrl-C"
+    until = " or ".join(budgets) or "Ctrl-C (no --minutes, --steps or --episodes was given)"
     agents = counted(config.num_agents + config.remote_agents, "agent")
     return (
         f"ga3c-tf: {config.env_id} in {path}, seed {config.seed}, until {until}\n"
@@ -94,6 +94,7 @@ def ending(summary: dict, own_code: bool = False, random_score: float | None = N
         f"{_duration(summary['time_s'])}, {summary['pps']:,.0f} steps per second",
         _score(min(summary["rolling_episodes"], summary["episodes"]), summary["rolling_score"])
         + beside_random(random_score),
+        *_best_evaluated(summary),
         *(f"{words}: {count:,}" for words, count in troubles.items() if count),
         f"evaluate:  ga3c-tf evaluate {run}",
         f"continue:  ga3c-tf resume {run}{more}{total}",
@@ -107,6 +108,13 @@ def _score(episodes: int, score: float) -> str:
         return "no episode has ended"
     what = "score of the only episode" if episodes == 1 else f"mean score of the last {episodes:,} episodes"
     return f"{what}: {_number(score)}"
+
+
+def _best_evaluated(summary: dict) -> list[str]:
+    """Return a line about the best evaluation; none without `--evaluate-every` or the callback `Evaluate`."""
+    if "best_evaluated" not in summary:
+        return []
+    return [f"best evaluation: {_number(summary['best_score'])}, weights in {summary['best_evaluated']}"]
 
 
 def beside_random(score: float | None) -> str:

@@ -118,7 +118,8 @@ def test_evaluations_keep_the_best_weights_and_their_score(tmp_path, system):
     scores = run.metrics()["evaluation/score"]
     assert evaluate.best == np.nanmax(scores) and 1 <= np.isfinite(scores).sum() < len(scores) + 1
     kept = json.loads((run.path / BEST / "score.json").read_text())
-    assert kept["mean"] == evaluate.best and "current checkpoint" in kept["protocol"]
+    assert kept["mean"] == evaluate.best == run.summary["best_score"]
+    assert "current checkpoint" in kept["protocol"] and run.summary["best_evaluated"] == str(run.path / BEST)
     best = ga3c_tf.load_agent(run.path / BEST, device="cpu")
     assert best.evaluate(episodes=2).scores == kept["scores"]
     assert best.agent_steps == kept["agent_steps"] > 0

@@ -36,7 +36,7 @@ ROW = {
 def test_the_first_line_says_until_when():
     path = Path("runs/pong")
     first, second = beginning(Config(seed=3), path).splitlines()
-    assert first == "ga3c-tf: ALE/Pong-v5 in runs/pong, seed 3, until Ctrl-C"
+    assert first.startswith("ga3c-tf: ALE/Pong-v5 in runs/pong, seed 3, until Ctrl-C (no --minutes, --steps")
     assert second == "ga3c-tf: starting 32 agents of ga3c; the first numbers come after 5 s"
     both, _ = beginning(Config(seed=3, steps=2_000_000, minutes=1.5), path).splitlines()
     assert both.endswith("until 2,000,000 agent steps or 1.5 minutes")
@@ -75,6 +75,13 @@ def test_an_interrupted_run_goes_on_to_its_own_budget():
 def test_troubles_are_counted_where_there_were_any():
     assert "agent processes replaced: 2" in ending(SUMMARY | {"replaced_processes": 2})
     assert "replaced" not in ending(SUMMARY)
+
+
+def test_the_best_evaluation_is_named_where_there_was_one():
+    best = {"best_score": 487.31, "best_evaluated": "runs/my pong/best_evaluated"}
+    lines = ending(SUMMARY | best).splitlines()
+    assert lines[2] == "best evaluation: 487.3, weights in runs/my pong/best_evaluated"
+    assert "best" not in ending(SUMMARY)
 
 
 def test_fewer_episodes_than_the_window_are_counted():
