@@ -308,9 +308,9 @@ def _in_words(result: dict[str, Any], policy: str, random_score: float | None) -
     from ga3c_tf.trained.evaluation import interval_in_words
 
     return (
-        f"{result['env_id']}, {policy}: mean {result['mean']:.2f}{beside_random(random_score)} "
-        f"({interval_in_words(result)}), standard deviation {result['std']:.2f}, "
-        f"median {result['median']:.2f}\n"
+        f"{result['env_id']}, {policy}: mean {result['mean']:.2f} ({interval_in_words(result)}), "
+        f"standard deviation {result['std']:.2f}, median {result['median']:.2f}"
+        f"{beside_random(random_score)}\n"
         f"protocol: {result['protocol']}"
     )
 

@@ -18,6 +18,7 @@ from click.exceptions import Exit, NoArgsIsHelpError
 
 from ga3c_tf import __version__
 from ga3c_tf.cli import agents, figures, tools, training
+from ga3c_tf.cli.options import number_in_words
 from ga3c_tf.config.elsewhere import setting_called
 from ga3c_tf.console import discard_unwritten, prepare_output, say, warn
 from ga3c_tf.errors import UserError
@@ -72,13 +73,19 @@ def main() -> None:
 
 
 def _explained(error: click.UsageError) -> str:
-    """Return the message of an error; for an option that has another name here, such as `--lr`, that name."""
+    """Return the message of an error; for an option that has another name here, such as `--lr`, that name.
+
+    For a number that cannot be read or is out of range, say what it must be.
+    """
     if isinstance(error, click.NoSuchOption) and error.ctx:
         meant = setting_called(error.option_name)
         for parameter in error.ctx.command.params:
             if parameter.name == meant:
                 here = parameter.opts[0] if isinstance(parameter, click.Option) else "the first argument"
                 return f"No such option {error.option_name!r}; it is {here} here"
+    if isinstance(error, click.BadParameter) and error.param and (words := number_in_words(error.param.type)):
+        value = error.message.rpartition(" is not ")[0]
+        return f"{error.param.opts[0]} is {value}; it must be {words}"
     return error.format_message()
 
 

@@ -32,6 +32,17 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+def number_in_words(kind: click.ParamType) -> str | None:
+    """Return what a number must be, such as 'a whole number from 1 to 1000'; None if `kind` is no number."""
+    words = {"integer": "a whole number", "float": "a number"}.get(kind.name.removesuffix(" range"))
+    least, most = getattr(kind, "min", None), getattr(kind, "max", None)
+    if words and most is not None:
+        return f"{words} from {least} to {most}"
+    if words and least is not None:
+        return f"{words} of at least {least}"
+    return words
+
+
 def config_options(command):
     """Add one option per setting of the Config except the environment, in a panel per group of settings."""
     fields = dataclasses.fields(Config)

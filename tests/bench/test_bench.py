@@ -99,7 +99,7 @@ def test_an_interrupted_bench_leaves_nothing(tmp_path, number):
         pytest.param(["--device", "cpu,cpu"], "name cpu and gpu once each", marks=pytest.mark.slow),
         (["--env", "Nowhere-v0"], "unknown environment 'Nowhere-v0'"),
         (["--agents", "0"], "num_agents (--agents) is 0; it must be at least 1"),
-        (["--seconds", "1"], "1.0 is not in the range"),
+        (["--seconds", "1"], "--seconds is 1.0; it must be a number from 2 to 3600"),
     ],
 )
 def test_bad_input_is_one_line_with_exit_code_2(arguments, words):

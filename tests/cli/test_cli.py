@@ -173,7 +173,7 @@ def test_games_lists_the_atari_ids():
         (["train", "ALE/Pongg-v5"], "unknown environment 'ALE/Pongg-v5'; close: ALE/Pong-v5"),
         (["train", "Pendulum-v1"], "Pendulum-v1"),
         (["train", "CartPole-v1", "--agents", "0"], "num_agents (--agents) is 0; it must be at least 1"),
-        (["train", "CartPole-v1", "--agents", "many"], "'many' is not a valid integer"),
+        (["train", "CartPole-v1", "--agents", "many"], "--agents is 'many'; it must be a whole number"),
         (["train", "CartPole-v1", "--gamma", "nan"], "it must be finite"),
         (
             ["train", "CartPole-v1", "--preset", "best"],
@@ -245,7 +245,7 @@ def test_games_lists_the_atari_ids():
             ["evaluate", "pongg"],
             "pongg is not a run folder, and no published weights have this name; close: pong",
         ),
-        (["evaluate", "nowhere", "--episodes", "0"], "0 is not in the range"),
+        (["evaluate", "nowhere", "--episodes", "0"], "--episodes is 0; it must be a whole number from 1 to"),
         (["evaluate", "pong", "--checkpoint", "newest"], "it must be 'best', 'latest' or the agent steps"),
         (["play", "nowhere"], "play needs either --video FILE or --window"),
         (

@@ -593,7 +593,7 @@ def test_a_damaged_result_is_refused_by_name(tmp_path):
         ),
         ("reproduce --figure score", "unknown figure 'score'; close: scores"),
         ("reproduce --figure pps --games pongg", "unknown game 'pongg'; close: pong"),
-        ("reproduce --figure pps --seeds 0", "0 is not in the range"),
+        ("reproduce --figure pps --seeds 0", "--seeds is 0; it must be a whole number from 1 to 1000"),
         ("reproduce --figure tps --games Pole-v7", "unknown environment 'Pole-v7'"),
         ("reproduce --figure tps --loss mine:huber", "the module 'mine' cannot be imported"),
         (
