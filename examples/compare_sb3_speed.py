@@ -4,7 +4,8 @@
 
 All systems start, and then train in turn, `--repeats` times: while one trains for `--seconds`, the others are
 stopped (SIGSTOP). The result is agent steps per second, and the processor time per step, which depends less
-on what else the machine does. The table has the medians of the turns. Results are added to the file.
+on what else the machine does. The table has the medians of the turns, without those that other programs
+disturbed. Results are added to the file.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ ENDLESS = 10**9
 SYSTEMS = ("sb3-a2c", "a2c", "sb3-ppo", "ppo", "ga3c")
 ROW_SECONDS = 0.2
 """Least time between two rows of steps."""
+DISTURBED = 0.15
+"""Cores that other programs may use during a turn of the table."""
+Turn = tuple[float, float, float]
+"""Agent steps per second, microseconds of processor time per agent step, cores that other programs used."""
 
 
 class Side:
@@ -81,24 +86,27 @@ class Side:
                     ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
 
-    def turn(self, seconds: float) -> tuple[float, float]:
-        """Let the system train for some seconds, or for three rows.
-
-        Returns:
-            Agent steps per second, and microseconds of processor time per agent step.
-        """
+    def turn(self, seconds: float) -> Turn:
+        """Let the system train for some seconds, or for three rows."""
         earlier = self.rows()
-        used = self.processor_seconds()
+        used, busy, began = self.processor_seconds(), busy_seconds(), time.monotonic()
         self.signal(signal.SIGCONT)
         time.sleep(seconds)
         while len(self.rows()) < len(earlier) + 3:
             time.sleep(0.1)
         self.signal(signal.SIGSTOP)
-        used = self.processor_seconds() - used
+        used, busy = self.processor_seconds() - used, busy_seconds() - busy
+        others = (busy - used) / (time.monotonic() - began)
         rows = self.rows()
         first, last = rows[len(earlier) + 1], rows[-1]  # the row before `first` may cover the stop
         speed = (last[1] - first[1]) / (last[0] - first[0])
-        return round(speed, 1), round(1e6 * used / (last[1] - earlier[-1][1]), 1)
+        return round(speed, 1), round(1e6 * used / (last[1] - earlier[-1][1]), 1), round(others, 2)
+
+
+def busy_seconds() -> float:
+    """Return the processor time that all programs, and the machine's other guests, have used."""
+    user, nice, system, _, _, *rest = map(int, Path("/proc/stat").read_text().split()[1:9])
+    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
 
 
 def train_sb3(system: str, environment: str, file: Path, threads: int) -> None:
@@ -125,9 +133,9 @@ def train_sb3(system: str, environment: str, file: Path, threads: int) -> None:
         model.learn(ENDLESS, callback=Recorder())
 
 
-def compare(given: argparse.Namespace) -> dict[str, list[tuple[float, float]]]:
+def compare(given: argparse.Namespace) -> dict[str, list[Turn]]:
     """Return by system the results of its turns, as `Side.turn` does."""
-    turns: dict[str, list[tuple[float, float]]] = {system: [] for system in given.systems}
+    turns: dict[str, list[Turn]] = {system: [] for system in given.systems}
     sides: dict[str, Side] = {}
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -152,9 +160,10 @@ def table(file: Path) -> str:
     lines = ["| environment | system | steps per second | processor time per step |", "|---|---|---|---|"]
     for result in json.loads(file.read_text())["results"]:
         for system, turns in result["turns"].items():
-            speed = statistics.median(turn[0] for turn in turns)
-            used = statistics.median(turn[1] for turn in turns if turn[1] is not None)
-            lines.append(f"| {result['environment']} | {system} | {speed:,.0f} | {used:,.0f} µs |")
+            turns = [turn for turn in turns if turn[2] <= DISTURBED] or turns
+            speed, used, _ = (statistics.median(values) for values in zip(*turns, strict=True))
+            threads = "" if result["threads"] == 1 else f", {result['threads']} threads"
+            lines.append(f"| {result['environment']} | {system}{threads} | {speed:,.0f} | {used:,.0f} µs |")
     return "\n".join(lines)
 
 
@@ -185,7 +194,8 @@ def main() -> None:
     record = {"results": []}
     if given.output.exists():
         record = json.loads(given.output.read_text())
-    record["results"].append({"environment": given.environment, "command": sys.argv, "turns": turns})
+    result = {"environment": given.environment, "threads": given.threads, "command": sys.argv, "turns": turns}
+    record["results"].append(result)
     given.output.write_text(json.dumps(record, indent=1) + "\n")
     print(table(given.output))
 
