@@ -260,7 +260,7 @@ def test_games_lists_the_atari_ids():
             ["train", "CartPole-v1", "--log-seconds", "1e-6"],
             "(--log-seconds) is 1e-06; it must be at least 0.01",
         ),
-        (["bench", "--seconds", "nan"], "nan is not a finite number"),
+        (["bench", "--seconds", "nan"], "--seconds is nan; it must be a number from 2"),
     ],
 )
 def test_bad_input_is_one_line_with_exit_code_2_and_writes_nothing(tmp_path, arguments, words):
