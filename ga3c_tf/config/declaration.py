@@ -33,7 +33,7 @@ DQN = ("dqn",)
 Q_LEARNING = (*PQN, *DQN)
 WITH_SEGMENTS = (*ACTOR_CRITIC, *PQN)
 """Algorithms that train on segments as agents send them, and not on samples of a replay memory."""
-RECURRENT = ("small-lstm", "minatar-lstm", "mlp-lstm")
+RECURRENT = ("small-lstm", "minatar-lstm", "mlp-lstm", "mlp-two-trunks-lstm")
 """Built-in networks with memory: those of these names, with an LSTM behind the last hidden layer."""
 READERS = {"system": "systems", "algorithm": "algorithms"}
 """The settings that decide which of the others are read, with the names of their lists in a declaration."""

@@ -75,7 +75,7 @@ def network_of_record(name: str, shape: Sequence[int]) -> str:
         UserError: the name is 'auto' or 'lstm', and there is no built-in network for such states.
     """
     if name == "lstm":
-        return f"{network_of_record('auto', shape)}-lstm"
+        return f"{network_for('auto', shape)}-lstm"
     if name != "auto":
         return name
     if len(shape) == 1:

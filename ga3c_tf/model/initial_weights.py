@@ -12,8 +12,8 @@ from ga3c_tf.model.tensorflow import keras
 Draw = Callable[[np.random.Generator, keras.layers.Layer], tuple[np.ndarray, np.ndarray]]
 """Function that draws the initial kernel and bias of a layer."""
 HIDDEN_GAIN = math.sqrt(2)
-GAINS = {"logits_p": 0.01, "logits_v": 1.0, "lstm": 1.0}
-"""Gains of the output layers and the LSTM, as in Stable-Baselines3 and CleanRL: policies begin nearly
+GAINS = {"logits_p": 0.01, "logits_v": 1.0, "lstm": 1.0, "lstm_v": 1.0}
+"""Gains of the output layers and the LSTMs, as in Stable-Baselines3 and CleanRL: policies begin nearly
 uniform."""
 
 

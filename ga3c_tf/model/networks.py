@@ -87,9 +87,9 @@ def build_network(
     Args:
         name: 'small', 'large-4', 'large-3', 'large-2', 'large-1' (by the first layer's stride; 'large' is
             'large-4'), 'nature', 'minatar', 'mlp', 'mlp-two-trunks', 'small-lstm', 'minatar-lstm',
-            'mlp-lstm', 'auto' or 'lstm' (`network_of_record`), or 'module:function'. A user-defined function
-            is called with (state_shape, state_dtype, num_actions) after Keras, NumPy and Python have been
-            seeded. The weights that it makes are kept.
+            'mlp-lstm', 'mlp-two-trunks-lstm', 'auto' or 'lstm' (`network_of_record`), or 'module:function'. A
+            user-defined function is called with (state_shape, state_dtype, num_actions) after Keras, NumPy
+            and Python have been seeded. The weights that it makes are kept.
         state_shape: Shape of one state, (height, width, channels) or (size,).
         state_dtype: Type of states, uint8 for images or float32 for vectors.
         num_actions: Number of actions, A.

@@ -9,6 +9,7 @@ B is the number of steps in a batch, S the number of its segments, T the length 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,8 +17,8 @@ import numpy as np
 from ga3c_tf.config.declaration import RECURRENT
 from ga3c_tf.model.tensorflow import keras, tf
 
-CELL = "lstm"
-"""Name of the layer with the memory of a built-in network."""
+CELLS = ("lstm", "lstm_v")
+"""Names of the layers with the memory of a built-in network; the second only where the value has a trunk."""
 Unrolling = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], Sequence[tf.Tensor]]
 """Returns (logits [B, A], values [B]) for states [B, *state_shape], carries [S, H] and lengths [S]."""
 Step = Callable[[tf.Tensor, tf.Tensor], tuple[Sequence[tf.Tensor], tf.Tensor]]
@@ -32,38 +33,52 @@ def initial_carry(network: keras.Model) -> np.ndarray:
 def with_lstm(network: keras.Model) -> keras.Model:
     """Return a built-in network with an LSTM of as many units between its last hidden layer and its outputs.
 
-    The carry is the LSTM's output and its cell, one after the other. Both begin as zeros.
+    Where policy and value have a trunk each, both have an LSTM. The carry is the LSTM's output and its cell,
+    one after the other, and then those of the second. All begin as zeros.
     """
-    hidden = network.get_layer("logits_p").input
-    units = hidden.shape[-1]
-    carry = keras.Input((2 * units,), name="carry")
-    cell = keras.layers.LSTMCell(units, name=CELL, dtype="float32")
-    output, memory = cell(hidden, keras.ops.split(carry, 2, axis=-1))
-    logits = network.get_layer("logits_p")(output)
-    values = keras.ops.squeeze(network.get_layer("logits_v")(output), axis=-1)
-    after = keras.layers.Concatenate(name="next_carry", dtype="float32")(memory)
-    recurrent = keras.Model((network.input, carry), ((logits, values), after), name=f"{network.name}-lstm")
-    recurrent.initial_state = np.zeros(2 * units, np.float32)
+    policy = network.get_layer("logits_p")
+    value = network.get_layer("logits_v")
+    trunks = [policy.input]
+    if value.input is not policy.input:
+        trunks.append(value.input)
+    units = policy.input.shape[-1]
+    size = 2 * units * len(trunks)
+    carry = keras.Input((size,), name="carry")
+    hidden = []
+    memory = []
+    for name, trunk, part in zip(CELLS, trunks, keras.ops.split(carry, len(trunks), axis=-1), strict=False):
+        cell = keras.layers.LSTMCell(units, name=name, dtype="float32")
+        output, after = cell(trunk, keras.ops.split(part, 2, axis=-1))
+        hidden.append(output)
+        memory += after
+    outputs = (policy(hidden[0]), keras.ops.squeeze(value(hidden[-1]), axis=-1))
+    next_carry = keras.layers.Concatenate(name="next_carry", dtype="float32")(memory)
+    recurrent = keras.Model((network.input, carry), (outputs, next_carry), name=f"{network.name}-lstm")
+    recurrent.initial_state = np.zeros(size, np.float32)
     return recurrent
 
 
 def unrolling(network: keras.Model) -> Unrolling:
     """Return the training form of a recurrent network.
 
-    Of a built-in network only the LSTM takes one step after another: the layers before and behind it see all
+    Of a built-in network only an LSTM takes one step after another: the layers before and behind it see all
     steps of a batch at once. Any other network is stepped as a whole.
     """
     if network.name not in RECURRENT:
         return lambda states, carries, lengths: unrolled(
             lambda rows, carry: network((rows, carry), training=True), states, carries, lengths
         )
-    cell = network.get_layer(CELL)
-    before = keras.Model(network.inputs[0], cell.input[0])
-    behind = keras.Model(cell.output[0], network.outputs[:2])
+    names = {layer.name for layer in network.layers}
+    cells = [network.get_layer(name) for name in CELLS if name in names]
+    before = keras.Model(network.inputs[0], [cell.input[0] for cell in cells])
+    behind = keras.Model([cell.output[0] for cell in cells], network.outputs[:2])
 
     def outputs(states: tf.Tensor, carries: tf.Tensor, lengths: tf.Tensor) -> Sequence[tf.Tensor]:
-        projected = tf.matmul(tf.cast(before(states, training=True), tf.float32), cell.kernel)
-        [hidden] = unrolled(lambda rows, carry: lstm_step(cell, rows, carry), projected, carries, lengths)
+        hidden: list[tf.Tensor] = []
+        trunks = tf.nest.flatten(before(states, training=True))
+        for cell, trunk, part in zip(cells, trunks, tf.split(carries, len(cells), axis=1), strict=True):
+            projected = tf.matmul(tf.cast(trunk, tf.float32), cell.kernel)
+            hidden += unrolled(functools.partial(lstm_step, cell), projected, part, lengths)
         return behind(hidden, training=True)
 
     return outputs

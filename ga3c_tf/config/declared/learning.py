@@ -47,8 +47,9 @@ class LearningSettings:
         "first layer's stride; 'large' is 'large-4'), 'nature' (the layers of Mnih et al. 2015), 'minatar', "
         "'mlp-two-trunks' (for vectors: two tanh layers of 64 for the policy and two for the value), 'mlp' "
         "(one such trunk for both), 'auto' (small, minatar or mlp-two-trunks, by the observation; Q-learning "
-        "takes mlp for vectors), 'small-lstm', 'minatar-lstm', 'mlp-lstm' (these with an LSTM behind them), "
-        "'lstm' (one of the three, by the observation), or 'module:function' that returns a keras.Model.",
+        "takes mlp for vectors), 'small-lstm', 'minatar-lstm', 'mlp-lstm', 'mlp-two-trunks-lstm' (these with "
+        "an LSTM behind each trunk), 'lstm' (that of auto, by the observation), or 'module:function' that "
+        "returns a keras.Model.",
         excludes=[
             beside(algorithm=Q_LEARNING, when=["mlp-two-trunks"], because="it has no second output"),
             beside(algorithm=Q_LEARNING, when=["lstm", *RECURRENT], because="it trains without memory"),
