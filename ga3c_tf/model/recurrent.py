@@ -9,8 +9,8 @@ B is the number of steps in a batch, S the number of its segments, T the length 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -74,40 +74,110 @@ def unrolling(network: keras.Model) -> Unrolling:
     behind = keras.Model([cell.output[0] for cell in cells], network.outputs[:2])
 
     def outputs(states: tf.Tensor, carries: tf.Tensor, lengths: tf.Tensor) -> Sequence[tf.Tensor]:
-        hidden: list[tf.Tensor] = []
+        hidden = []
         trunks = tf.nest.flatten(before(states, training=True))
-        for cell, trunk, part in zip(cells, trunks, tf.split(carries, len(cells), axis=1), strict=True):
-            projected = tf.matmul(tf.cast(trunk, tf.float32), cell.kernel)
-            hidden += unrolled(functools.partial(lstm_step, cell), projected, part, lengths)
+        for cell, trunk, carry in zip(cells, trunks, tf.split(carries, len(cells), axis=1), strict=True):
+            weights = tf.concat([cell.kernel, cell.recurrent_kernel], 0)
+            inputs = padded(tf.cast(trunk, tf.float32), lengths)
+            hidden.append(flat(lstm(inputs, weights, tf.convert_to_tensor(cell.bias), carry), lengths))
         return behind(hidden, training=True)
 
     return outputs
 
 
-def lstm_step(cell: keras.layers.LSTMCell, projected: tf.Tensor, carry: tf.Tensor) -> tuple:
-    """Return the output of an LSTM (Hochreiter and Schmidhuber 1997) and its carry; gates in Keras's order.
+@tf.custom_gradient
+def lstm(
+    inputs: tf.Tensor, weights: tf.Tensor, bias: tf.Tensor, carries: tf.Tensor
+) -> tuple[tf.Tensor, Callable]:
+    """Return the outputs of an LSTM (Hochreiter and Schmidhuber 1997), [T, S, units].
+
+    One operation takes all steps. It has its gradient from here, because that of TensorFlow 2.21 is for
+    another order of the gates (`_block_lstm_grad` in its rnn_grad.py).
 
     Args:
-        cell: the layer.
-        projected: [S, 4 * units], its inputs times its kernel.
-        carry: [S, 2 * units].
+        inputs: float32 [T, S, inputs].
+        weights: [inputs + units, 4 * units], gates in Keras's order: input, forget, candidate, output.
+        bias: [4 * units].
+        carries: [S, 2 * units], output and memory before the first step.
     """
-    output, memory = tf.split(carry, 2, axis=1)
-    gates = projected + tf.matmul(output, cell.recurrent_kernel) + cell.bias
-    enter, forget, candidate, leave = tf.split(gates, 4, axis=1)
-    memory = tf.sigmoid(forget) * memory + tf.sigmoid(enter) * tf.tanh(candidate)
-    output = tf.sigmoid(leave) * tf.tanh(memory)
-    return [output], tf.concat([output, memory], 1)
+    output, memory = tf.split(carries, 2, axis=1)
+    peephole = tf.zeros_like(memory[0])  # not used
+    gates = tf.raw_ops.BlockLSTMV2(
+        seq_len_max=tf.shape(inputs, tf.int64)[0],
+        x=inputs,
+        cs_prev=memory,
+        h_prev=output,
+        w=weights,
+        wci=peephole,
+        wcf=peephole,
+        wco=peephole,
+        b=bias,
+    )
+
+    def gradients(of_outputs: tf.Tensor) -> tuple[tf.Tensor | None, ...]:
+        kernel, recurrent_kernel = tf.split(weights, [inputs.shape[2], output.shape[1]])
+        of_gates = _gradient_of_gates(gates, memory, of_outputs, recurrent_kernel)
+        outputs_before = tf.concat([output[None], gates.h[:-1]], 0)
+        rows = tf.concat([inputs, outputs_before], 2)
+        of_weights = tf.tensordot(rows, of_gates, [[0, 1], [0, 1]])
+        return tf.tensordot(of_gates, kernel, [[2], [1]]), of_weights, tf.reduce_sum(of_gates, [0, 1]), None
+
+    return gates.h, gradients
+
+
+def _gradient_of_gates(
+    gates: Any, memory: tf.Tensor, of_outputs: tf.Tensor, recurrent_kernel: tf.Tensor
+) -> tf.Tensor:
+    """Return the gradient of the gates before their activations, [T, S, 4 * units].
+
+    Args:
+        gates: what `BlockLSTMV2` gives: gates i, f, o, candidate ci, memory cs and its tanh co.
+        memory: [S, units], before the first step.
+        of_outputs: [T, S, units], gradient of the outputs without that by the next steps.
+        recurrent_kernel: [units, 4 * units].
+    """
+    memories = tf.concat([memory[None], gates.cs[:-1]], 0)
+    of_input = gates.ci * gates.i * (1 - gates.i)
+    of_forget = memories * gates.f * (1 - gates.f)
+    of_candidate = gates.i * (1 - gates.ci**2)
+    of_output = gates.co * gates.o * (1 - gates.o)
+    slopes = tf.concat([of_input, of_forget, of_candidate, of_output], 2)
+
+    def step(after: tuple, now: tuple) -> tuple:
+        of_gates, of_memory = after
+        of_output, slopes, slope_of_memory, forget = now
+        of_output += tf.matmul(of_gates, recurrent_kernel, transpose_b=True)
+        of_memory += of_output * slope_of_memory
+        of_gates = slopes * tf.concat([of_memory, of_memory, of_memory, of_output], 1)
+        return of_gates, of_memory * forget
+
+    steps = (of_outputs, slopes, gates.o * (1 - gates.co**2), gates.f)
+    last = (tf.zeros_like(slopes[0]), tf.zeros_like(memory))
+    return tf.scan(step, steps, last, reverse=True)[0]
+
+
+def padded(inputs: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """Return the inputs of all steps, [B, ...], as [T, S, ...].
+
+    The rows of the padding are those of other steps, and nothing is computed from what they give.
+    """
+    starts = tf.cumsum(lengths, exclusive=True)
+    steps = starts + tf.range(tf.reduce_max(lengths))[:, None]
+    return tf.gather(inputs, tf.minimum(steps, tf.shape(inputs)[0] - 1))
+
+
+def flat(outputs: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """Return the outputs of all steps, [B, ...], from [T, S, ...]."""
+    segments = tf.repeat(tf.range(tf.size(lengths)), lengths)
+    numbers = tf.range(tf.size(segments)) - tf.gather(tf.cumsum(lengths, exclusive=True), segments)
+    return tf.gather_nd(outputs, tf.stack([numbers, segments], 1))
 
 
 def unrolled(step: Step, inputs: tf.Tensor, carries: tf.Tensor, lengths: tf.Tensor) -> Sequence[tf.Tensor]:
     """Take the steps of all segments, each from the carry before its first step; gradients flow through them.
 
-    Segments are padded to [T, S, ...] for the loop only. The rows of the padding are those of other steps,
-    and nothing is computed from what they give.
-
     Args:
-        step: one step of the network, or of its part with memory.
+        step: one step of the network.
         inputs: [B, ...], inputs of all steps, with segments one after another.
         carries: float32 [S, H], carry before the first step of each segment.
         lengths: int32 [S], number of steps of each segment.
@@ -116,23 +186,18 @@ def unrolled(step: Step, inputs: tf.Tensor, carries: tf.Tensor, lengths: tf.Tens
         Outputs of all steps, [B, ...] each.
     """
     longest = tf.reduce_max(lengths)
-    starts = tf.cumsum(lengths, exclusive=True)
-    last = tf.shape(inputs)[0] - 1
-    padded = tf.gather(inputs, tf.minimum(starts + tf.range(longest)[:, None], last))
+    rows = padded(inputs, lengths)
     # The first step, which all segments have, tells what the outputs are.
-    results, carry = step(padded[0], carries)
+    results, carry = step(rows[0], carries)
     arrays = []
     for result in results:
         array = tf.TensorArray(result.dtype, longest, element_shape=(None, *result.shape[1:]))
         arrays.append(array.write(0, result))
 
     def body(number: tf.Tensor, carry: tf.Tensor, *arrays: tf.TensorArray) -> tuple:
-        results, carry = step(padded[number], carry)
+        results, carry = step(rows[number], carry)
         written = [array.write(number, result) for array, result in zip(arrays, results, strict=True)]
         return number + 1, carry, *written
 
     _, _, *arrays = tf.while_loop(lambda number, *_: number < longest, body, (1, carry, *arrays))
-    segments = tf.repeat(tf.range(tf.size(lengths)), lengths)
-    numbers = tf.range(last + 1) - tf.gather(starts, segments)
-    places = tf.stack([numbers, segments], 1)
-    return [tf.gather_nd(array.stack(), places) for array in arrays]
+    return [flat(array.stack(), lengths) for array in arrays]

@@ -1,7 +1,5 @@
 """Recurrent networks: against a slow NumPy loop, finite differences, and networks without memory."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from checks import update
@@ -13,9 +11,8 @@ from ga3c_tf.config import Config, network_for
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import SCHEMA, Batch
 from ga3c_tf.experience.spec import EnvironmentSpec
-from ga3c_tf.model import recurrent
 from ga3c_tf.model.networks import build_network
-from ga3c_tf.model.recurrent import unrolled, unrolling
+from ga3c_tf.model.recurrent import flat, lstm, padded, unrolled, unrolling
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.workers.minibatches import Minibatches
 
@@ -56,9 +53,9 @@ def batch_of(states, carries, lengths=LENGTHS, actions=3, **columns):
     return Batch(schema, states=states, **{**values, **columns})
 
 
-def slow_lstm(cell, inputs, carry):
+def slow_lstm(weights, inputs, carry):
     """The outputs and the last carry of an LSTM, one step after another."""
-    kernel, recurrent, bias = (np.asarray(weight, np.float64) for weight in cell.get_weights())
+    kernel, recurrent, bias = (np.asarray(weight, np.float64) for weight in weights)
     output, memory = np.split(np.asarray(carry, np.float64), 2)
     outputs = []
     for row in inputs:
@@ -81,7 +78,7 @@ def test_whole_segments_give_what_single_steps_and_a_slow_loop_give(name):
     start = 0
     for length, first in zip(LENGTHS, carries, strict=True):
         steps = slice(start, start + length)
-        outputs, last = slow_lstm(cell, hidden[steps], first[: 2 * cell.units])
+        outputs, last = slow_lstm(cell.get_weights(), hidden[steps], first[: 2 * cell.units])
         head = network.get_layer("logits_p")
         np.testing.assert_allclose(logits[steps], outputs @ head.kernel + head.bias, atol=1e-5)
         carry = first[None]
@@ -93,46 +90,56 @@ def test_whole_segments_give_what_single_steps_and_a_slow_loop_give(name):
         start += length
 
 
-class Cell(NamedTuple):
-    """The weights of an LSTM in float64."""
-
-    kernel: tf.Variable
-    recurrent_kernel: tf.Variable
-    bias: tf.Variable
-
-
-def test_gradients_flow_through_whole_segments_as_finite_differences_say():
+def test_gradients_flow_through_whole_segments_as_finite_differences_of_a_slow_loop_say():
     rng = np.random.default_rng(0)
-    cell = Cell(*(tf.Variable(rng.normal(size=shape)) for shape in ((2, 12), (3, 12), (12,))))
-    inputs = tf.constant(rng.normal(size=(B, 2)))
-    carries = tf.constant(rng.normal(size=(len(LENGTHS), 6)))
-    weights = tf.constant(rng.normal(size=(B, 3)))
+    weights = [rng.normal(size=shape) for shape in ((2, 12), (3, 12), (12,))]
+    inputs = rng.normal(size=(B, 2)).astype(np.float32)
+    carries = rng.normal(size=(len(LENGTHS), 6)).astype(np.float32)
+    factors = rng.normal(size=(B, 3))
 
-    @tf.function
-    def loss():
-        projected = inputs @ cell.kernel
-        [outputs] = unrolled(
-            lambda rows, carry: recurrent.lstm_step(cell, rows, carry),
-            projected,
-            carries,
-            tf.constant(LENGTHS),
-        )
-        return tf.reduce_sum(tf.sin(outputs) * weights)
+    def slow_loss():
+        segments = np.split(inputs, np.cumsum(LENGTHS)[:-1])
+        outputs = [slow_lstm(weights, rows, carry)[0] for rows, carry in zip(segments, carries, strict=True)]
+        return (np.sin(np.concatenate(outputs)) * factors).sum()
 
+    variables = [tf.constant(values, tf.float32) for values in weights]
     with tf.GradientTape() as tape:
-        total = loss()
-    for variable, gradient in zip(cell, tape.gradient(total, cell), strict=True):
-        exact = gradient.numpy()
-        values = variable.numpy()
+        tape.watch(variables)
+        kernel, recurrent, bias = variables
+        steps = padded(tf.constant(inputs), LENGTHS)
+        outputs = lstm(steps, tf.concat([kernel, recurrent], 0), bias, tf.constant(carries))
+        total = tf.reduce_sum(tf.sin(flat(outputs, LENGTHS)) * factors.astype(np.float32))
+    for values, gradient in zip(weights, tape.gradient(total, variables), strict=True):
         for place in np.ndindex(values.shape):
+            value = values[place]
             sides = []
             for shift in (1e-6, -1e-6):
-                moved = values.copy()
-                moved[place] += shift
-                variable.assign(moved)
-                sides.append(float(loss()))
-            assert exact[place] == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-5, abs=1e-8)
-        variable.assign(values)
+                values[place] = value + shift
+                sides.append(slow_loss())
+            values[place] = value
+            assert gradient.numpy()[place] == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_network_that_is_stepped_has_the_gradients_of_one_with_whole_segments(name):
+    """As those of users are."""
+    network = build_network(name, *SHAPES[name], 3, 1)
+    carries = np.random.default_rng(3).normal(size=(len(LENGTHS), len(network.initial_state)))
+    batch = [
+        tf.constant(random_states(*SHAPES[name])),
+        tf.constant(carries, tf.float32),
+        tf.constant(LENGTHS),
+    ]
+
+    def gradients(outputs):
+        with tf.GradientTape() as tape:
+            logits, values = outputs(*batch)
+            loss = tf.reduce_sum(tf.sin(logits)) + tf.reduce_sum(tf.sin(values))
+        return tape.gradient(loss, network.trainable_variables)
+
+    stepped = gradients(lambda *batch: unrolled(lambda rows, carry: network((rows, carry)), *batch))
+    for one, other in zip(gradients(unrolling(network)), stepped, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def open_gates(network):
@@ -298,10 +305,10 @@ def test_minibatches_are_of_whole_segments():
     states = random_states((4,), np.float32)
     carries = np.arange(2.0 * len(LENGTHS), dtype=np.float32).reshape(-1, 2)
     batch = batch_of(states, carries, agents=np.repeat(np.arange(len(LENGTHS)), LENGTHS))
-    parts = list(Minibatches(Config(clip_ratio=0.2, epochs=2, minibatch_size=4, seed=1)).of(batch))
-    assert len(parts) == 2 * round(B / 4)
+    minibatches = list(Minibatches(Config(clip_ratio=0.2, epochs=2, minibatch_size=4, seed=1)).of(batch))
+    assert len(minibatches) == 2 * round(B / 4)
     seen = []
-    for part in parts:
+    for part in minibatches:
         assert len(part) == part.lengths.sum() == len(part.states)
         starts = np.cumsum(part.lengths) - part.lengths
         for start, length, carry in zip(starts, part.lengths, part.carries, strict=True):
