@@ -5,9 +5,12 @@ import pytest
 from checks import update
 
 from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.actor_critic.replicas import parts
+from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.actor_critic.replicas.synchronous import SynchronousReplicas
 from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config, network_for
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import SCHEMA, Batch
 from ga3c_tf.experience.spec import EnvironmentSpec
@@ -286,10 +289,23 @@ def test_lstm_is_behind_the_network_for_the_observation(shape, name):
     assert network_for("lstm", shape) == f"{name}-lstm"
 
 
-def test_several_devices_refuse_memory():
-    model = Model(Config(network="mlp-lstm"), (4,), np.float32, 3, 0)
-    with pytest.raises(UserError, match="a network with memory is trained on one device"):
-        SynchronousReplicas(Config(), [model, model])
+def test_two_devices_train_as_one_does(monkeypatch):
+    monkeypatch.setattr(parts, "SMALLEST_WORK", 1)
+    config = Config(network="mlp-lstm", devices="cpu:2", rmsprop_epsilon=1e-3, correction="v-trace")
+    spec = EnvironmentSpec((4,), "float32", 3)
+    replicas = SynchronousReplicas(config, [Replica(config, spec, seed, "/CPU:0") for seed in (0, 1)])
+    replicas.load()
+    model = Model(config, (4,), np.float32, 3, 0)
+    states = random_states((4,), np.float32)
+    carries = np.random.default_rng(2).normal(size=(len(LENGTHS), 128)).astype(np.float32)
+    for _ in range(3):
+        for trained in (replicas, model):
+            assert trained.train([batch_of(states, carries)], Rates(0.01, 0.02))[0].applied
+        for one, of_two in zip(model.network.weights, replicas.network.weights, strict=True):
+            np.testing.assert_allclose(of_two, one, rtol=1e-6, atol=1e-6)
+    for _ in range(2):  # on both devices
+        predictions = [trained.predict(states[:4], carries) for trained in (replicas, model)]
+        np.testing.assert_allclose(predictions[0].carry, predictions[1].carry, atol=1e-6)
 
 
 def test_the_memory_lasts_at_first():

@@ -14,7 +14,6 @@ from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
-from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.experience.divergence import DivergenceSampler
@@ -33,21 +32,17 @@ class Replicas(NetworkModel):
         replicas: a model on each device. The first has the weights of checkpoints.
         most_behind: number of updates by which a replica's weights may be too old, plus 1.
 
-    Raises:
-        UserError: the network has memory.
-
     Attributes:
         replicas: the models.
     """
 
     def __init__(self, config: Config, replicas: Sequence[Replica], most_behind: int = 1):
         first = replicas[0]
-        if len(first.initial_carry):
-            raise UserError("a network with memory is trained on one device; name one in --device")
         self.metrics = first.metrics
         self.network = first.network
         self.dtype_policy = first.dtype_policy
         self.states = first.states
+        self.initial_carry = first.initial_carry
         self.version = first.version
         self.replicas = replicas
         self._config = config
