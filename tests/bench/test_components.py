@@ -97,6 +97,7 @@ def test_each_process_is_measured_with_its_share_of_the_agents_on_all_cores():
         ({}, "abacus", "it must be auto, cpu, gpu or gpu:N"),
         ({}, "gpu:99", "device is 'gpu:99', but TensorFlow finds"),
         ({"network": "small"}, "cpu", "network 'small' takes uint8 screens"),
+        ({"network": "lstm"}, "cpu", "bench measures networks without memory"),
     ],
 )
 def test_a_model_that_cannot_be_is_refused(settings, device, words, monkeypatch):

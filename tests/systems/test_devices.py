@@ -15,7 +15,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.training import Training
 
@@ -72,6 +72,14 @@ def test_a2c_resumes_on_other_devices_and_on_one(tmp_path):
     resume(run, 2 * steps, "devices=cpu:2", "sync=none")
     assert resume(run, 3 * steps, "devices=none", "sync=mean")["agent_steps"] >= 3 * steps
     output_of("evaluate", run, "--episodes", 1)
+
+
+@pytest.mark.slow  # 20 s
+def test_agents_and_threads_are_adjusted_on_several_devices(tmp_path):
+    words = ("--adjustment", "fast", "--adjustment-seconds", 1, "--steps", 10**6, "--minutes", 0.3)
+    assert train(tmp_path, *TRAIN, *words, "--devices", "cpu:2", "--sync", "none")["updates"] > 0
+    rows = read_rows(tmp_path / "adjustment.csv", ADJUSTMENT_COLUMNS)
+    assert len({(row["agents"], row["predictors"], row["trainers"]) for row in rows}) > 1
 
 
 def test_an_error_on_one_device_ends_the_run_with_it_and_a_checkpoint(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 import helpers
 import numpy as np
 import pytest
-from checks import KeepingModel, run_counting
+from checks import KeepingModel, Killed, run_counting
 from commands import ga3c_tf as run_command
 from commands import output_of
 
@@ -43,6 +43,13 @@ class CarryingModel(KeepingModel):
         return prediction._replace(carry=np.array(after, np.float32))
 
 
+class KilledOnce(Killed):
+    """Its successors begin without memory, and the carry of the dead is in no batch."""
+
+    kills = 1
+
+
+KILLED = {"num_agents": 4, "agent_processes": 2, "steps": None, "minutes": 2.0, "max_failures": 100}
 HERE_AND_THERE = {"num_agents": 2, "agent_processes": 2, "remote_agents": 4, "agents_per_actor": 2}
 
 
@@ -52,6 +59,7 @@ HERE_AND_THERE = {"num_agents": 2, "agent_processes": 2, "remote_agents": 4, "ag
         (GA3C, {"min_training_batch": 12}),
         (GA3C, {"train_last_transition": False}),
         (GA3C, HERE_AND_THERE),
+        (KilledOnce, KILLED),
         (A2C, {"lag": 2}),
         (SerialGA3C, {}),
     ],
@@ -89,7 +97,7 @@ def train(folder, **settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"correction": "v-trace", "max_training_queue": 4},
+        {"correction": "v-trace", "max_training_queue": 4, "minibatch_size": 10},
         pytest.param({"system": "a3c"}, marks=pytest.mark.slow),  # each agent starts TensorFlow
         pytest.param({"system": "a2c", "env_id": "MinAtar/Breakout-v1"}, marks=pytest.mark.slow),
     ],
