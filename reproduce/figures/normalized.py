@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, RANDOM
+from ga3c_tf.reproduce.figures.tables import Cell
 from ga3c_tf.reproduce.measures.random_policy import (
     RANDOM_POLICY,
     RandomPolicy,
     has_left_random,
     random_policy_of,
 )
+from ga3c_tf.reproduce.measures.text import number
 
 START = "rolling score at the start"
 PAPERS = "GA3C (1 day, GPU)"
@@ -52,6 +54,9 @@ def random_mean(part: Measurements) -> float | None:
     """Return the mean score of the random policy in our runs or on record."""
     policy = random_policy(part)
     return None if policy is None else policy.mean
+
+
+RANDOM_POLICY_CELL: dict[str, Cell] = {"random policy": lambda part: number(random_mean(part))}
 
 
 def random_score(part: Measurements) -> float | None:

@@ -13,7 +13,10 @@ Cell = Callable[[Measurements], str]
 
 
 class Table(NamedTuple):
-    """A table of the results: a row for each combination of dimensions, a column for each cell."""
+    """A table of the results: a row for each combination of dimensions, a column for each cell.
+
+    The last columns are the runs that are not finished and the number of those that are.
+    """
 
     by: Sequence[str]  # the dimensions of the rows
     columns: Mapping[str, Cell]  # the cells, by heading
@@ -23,7 +26,7 @@ class Table(NamedTuple):
     @property
     def header(self) -> list[str]:
         """The headings."""
-        return [*(name.replace("_", " ") for name in self.by), *self.columns, "runs"]
+        return [*(name.replace("_", " ") for name in self.by), *self._cells, "runs"]
 
     def rows(self, table: Measurements) -> list[list[str]]:
         """Return the cells of each row of which a run has begun."""
@@ -32,7 +35,11 @@ class Table(NamedTuple):
 
     def _row(self, part: Measurements) -> list[str]:
         names = [str(part.rows[0].facts[name]) for name in self.by]
-        return [*names, *(cell(part) for cell in self.columns.values()), str(len(part.finished))]
+        return [*names, *(cell(part) for cell in self._cells.values()), str(len(part.finished))]
+
+    @property
+    def _cells(self) -> dict[str, Cell]:
+        return {**self.columns, **UNFINISHED}
 
 
 def mean_of(metric: str, **where: Any) -> Cell:

@@ -98,8 +98,8 @@ def test_a_run_that_diverged_scores_as_the_random_policy():
 
 def test_a_table_has_a_row_for_each_part_of_which_a_run_has_begun():
     shown = Table(("game", "system"), {"PPS": mean_of("pps")}, where={"seed": (1, 2, 3)})
-    assert shown.header == ["game", "system", "PPS", "runs"]
-    assert shown.rows(table())[0] == ["pong", "GA3C", "20 [-4.84, 44.8]", "3"]
+    assert shown.header == ["game", "system", "PPS", "not finished", "runs"]
+    assert shown.rows(table())[0] == ["pong", "GA3C", "20 [-4.84, 44.8]", "", "3"]
     assert shown.rows(table(result={})) == []
 
 

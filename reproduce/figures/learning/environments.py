@@ -10,16 +10,16 @@ from ga3c_tf.reproduce.figures.figure import Added, Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, FINAL, evaluations, rolling_scores
 from ga3c_tf.reproduce.figures.normalized import (
+    RANDOM_POLICY_CELL,
     START,
     has_learned,
     random_mean,
     scored,
 )
 from ga3c_tf.reproduce.figures.plans import AGENTS, learning_spec, tuned_spec
-from ga3c_tf.reproduce.figures.tables import MINUTES, UNFINISHED, Table, mean_of
+from ga3c_tf.reproduce.figures.tables import MINUTES, Table, mean_of
 from ga3c_tf.reproduce.measures.curves import score_at_start
 from ga3c_tf.reproduce.measures.estimates import pooled
-from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Claim, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
@@ -97,11 +97,10 @@ class EnvironmentsFigure(Figure):
         Table(
             ("game", "system"),
             {
-                "random policy": lambda part: number(random_mean(part)),
+                **RANDOM_POLICY_CELL,
                 "rolling score at the end": mean_of(FINAL),
                 "score of the final weights": mean_of(EVALUATED),
                 **MINUTES,
-                **UNFINISHED,
             },
             where={"added": False},
         ),

@@ -13,10 +13,10 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import BEST, FINAL, rolling_scores
-from ga3c_tf.reproduce.figures.normalized import has_learned, papers_score, random_mean
+from ga3c_tf.reproduce.figures.normalized import RANDOM_POLICY_CELL, has_learned, papers_score, random_mean
 from ga3c_tf.reproduce.figures.plans import AGENTS, learning_spec
-from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of
-from ga3c_tf.reproduce.measures.text import game_title, number
+from ga3c_tf.reproduce.figures.tables import Table, means_of
+from ga3c_tf.reproduce.measures.text import game_title
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Claim, Guard, above
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, network_of, run_spec
 
@@ -43,7 +43,7 @@ class LearningCurvesFigure(Figure):
     tables = (
         Table(
             ("game", "label"),
-            {"random policy": lambda part: number(random_mean(part)), **means_of(FINAL, BEST), **UNFINISHED},
+            {**RANDOM_POLICY_CELL, **means_of(FINAL, BEST)},
         ),
     )
 

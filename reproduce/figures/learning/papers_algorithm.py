@@ -17,7 +17,7 @@ from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, evaluations
 from ga3c_tf.reproduce.figures.normalized import normalized, random_score, scored
 from ga3c_tf.reproduce.figures.plans import EVALUATION_EPISODES, learning_spec
-from ga3c_tf.reproduce.figures.tables import UNFINISHED, Cell, Table
+from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, signed_rank
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, Guard, above
@@ -68,7 +68,6 @@ class PapersAlgorithmFigure(Figure):
                 "tuned": lambda part: mean_ci(part.beside(EVALUATED)),
                 "million steps": table_3.millions,
                 "GA3C, 1 day on a GPU (paper)": table_3.printed(table_3.PAPERS),
-                **UNFINISHED,
             },
         ),
     )

@@ -9,10 +9,9 @@ from typing import Any
 
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, FINAL, evaluations, rolling_scores
-from ga3c_tf.reproduce.figures.normalized import random_mean
+from ga3c_tf.reproduce.figures.normalized import RANDOM_POLICY_CELL
 from ga3c_tf.reproduce.figures.plans import preset_spec
-from ga3c_tf.reproduce.figures.tables import MINUTES, UNFINISHED, Table, mean_of
-from ga3c_tf.reproduce.measures.text import number
+from ga3c_tf.reproduce.figures.tables import MINUTES, Table, mean_of
 
 PRESETS = {"PQN": "pqn-small", "GA3C": "tuned-small", "DQN": "dqn-small"}
 """Preset by algorithm; those of the runs that take less time are first."""
@@ -44,11 +43,10 @@ class QLearningFigure(Figure):
         Table(
             ("game", "algorithm"),
             {
-                "random policy": lambda part: number(random_mean(part)),
+                **RANDOM_POLICY_CELL,
                 "score of the final weights": mean_of(EVALUATED),
                 "rolling score at the end": mean_of(FINAL),
                 **MINUTES,
-                **UNFINISHED,
             },
         ),
     )

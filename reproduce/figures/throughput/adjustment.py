@@ -17,7 +17,7 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Pairs
 from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
-from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, mean_of, means_of
+from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.figures.throughput.pps import with_or_without_gpu
 from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, equality, paired_ratio
@@ -145,7 +145,7 @@ class AdjustmentFigure(Figure):
     measured = (_measures,)
     main = ("tps", "updates/s")
     tables = (
-        Table(("game",), {**means_of(*SEARCH), **UNFINISHED}, "the search from 1/1/1", {"dynamic": True}),
+        Table(("game",), means_of(*SEARCH), "the search from 1/1/1", {"dynamic": True}),
         Table(("game", *NUMBERS), {"TPS": mean_of("tps")}, "fixed numbers of workers", {"dynamic": False}),
     )
 

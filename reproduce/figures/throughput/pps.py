@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Pairs, speed_changed
 from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import AGENTS, speed_spec, workers
-from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, mean_of
+from ga3c_tf.reproduce.figures.tables import Table, mean_of
 from ga3c_tf.reproduce.measures.estimates import growth
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Guard, above, all_above
@@ -106,7 +106,6 @@ class PpsFigure(Figure):
                 "GA3C / A3C (paper, system I)": lambda part: number(
                     papers_ratio(part, part.names("network")[0])
                 ),
-                **UNFINISHED,
             },
         ),
     )
