@@ -15,7 +15,7 @@ from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired, paired_ratio
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, Record
 from ga3c_tf.reproduce.measures.verdicts import Guard
-from ga3c_tf.reproduce.runs import run as recorded
+from ga3c_tf.reproduce.runs import comparable
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec
 
@@ -267,7 +267,7 @@ class Measurements:
         )
         both = pd.concat([x, y], axis=1, join="inner", keys=["first", "second"])
         rows = grouped([row for group in groups for row in group.rows], lambda row: row.key(by))
-        steady = [key for key in both.index if measured_alike(row.run for row in rows[key])]
+        steady = [key for key in both.index if comparable.measured_alike(row.run for row in rows[key])]
         few = len(steady) < LEAST_SEEDS
         chosen = both if few else both.loc[steady]
         return Pairs(chosen["first"], chosen["second"], few and len(both) >= LEAST_SEEDS)
@@ -280,7 +280,7 @@ class Measurements:
     @property
     def several_machines(self) -> Guard:
         """Whether a seed has runs on several machines."""
-        return Guard(verdicts.SEVERAL_MACHINES, not recorded.seeds_have_one_machine(self.runs))
+        return Guard(verdicts.SEVERAL_MACHINES, not comparable.seeds_have_one_machine(self.runs))
 
     def timed(self, *pairs: Pairs) -> list[Guard]:
         """Return the reasons against comparing these pairs, whose values depend on the machine's speed."""
@@ -290,25 +290,14 @@ class Measurements:
     def unfair_to_a3c(self) -> list[Guard]:
         """Whether A3C could not use all cores, so that nothing may be in favor of GA3C."""
         return [
-            Guard(verdicts.FEW_AGENTS, recorded.a3c_has_few_agents(self.runs), (verdicts.HOLDS,)),
-            Guard(verdicts.BUSY_MACHINE, recorded.a3c_lacked_processor(self.runs), (verdicts.HOLDS,)),
+            Guard(verdicts.FEW_AGENTS, comparable.a3c_has_few_agents(self.runs), (verdicts.HOLDS,)),
+            Guard(verdicts.BUSY_MACHINE, comparable.a3c_lacked_processor(self.runs), (verdicts.HOLDS,)),
         ]
 
 
 def unfinished(rows: Iterable[Row]) -> str:
     """Return the seed and status of each run that is not finished, as the text of one cell."""
     return "; ".join(f"seed {row.facts['seed']}: {row.status}" for row in rows if not row.run.finished)
-
-
-def measured_alike(runs: Iterable[RecordedRun]) -> bool:
-    """Return whether the speeds of runs may be compared: on one machine, whose calibrations agree, or begun
-    within a minute.
-    """
-    measured = [run for run in runs if run.finished]
-    if len({run.machine for run in measured}) > 1:
-        return False
-    starts = [run.started_s for run in measured]
-    return recorded.comparable(measured) or max(starts) - min(starts) <= recorded.AT_ONE_TIME_S
 
 
 def speed_changed(*pairs: Pairs) -> Guard:

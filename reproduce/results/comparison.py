@@ -15,13 +15,13 @@ from ga3c_tf.reproduce.figures.measurements import (
     Results,
     Row,
     grouped,
-    measured_alike,
     unfinished,
 )
 from ga3c_tf.reproduce.measures.estimates import paired, welch
 from ga3c_tf.reproduce.measures.text import mean_ci, number, table
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES, Claim, Guard, above, judged
-from ga3c_tf.reproduce.runs.run import RecordedRun, seeds_have_one_machine
+from ga3c_tf.reproduce.runs.comparable import measured_alike, seeds_have_one_machine
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 PAPERS = "the paper's method"

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -22,7 +23,7 @@ from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import end_with_parent, process_group
 from ga3c_tf.host.signals import ENDING
 from ga3c_tf.reproduce.runs.archive import RUN_FILE, read_run
-from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun, remove_run
+from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.curve import curve_of, write_curve
@@ -113,6 +114,14 @@ def _prepare_folder(run: RecordedRun, force: bool, say: Callable[[str], None]) -
         say(f"{failed}; what it left is kept in {aside}")
     else:
         remove_run(folder)
+
+
+def remove_run(folder: Path) -> None:
+    """Rename a run folder, then remove it: half of it under its name would look like a resumable run."""
+    aside = folder.with_name(f"{folder.name}.removed")
+    shutil.rmtree(aside, ignore_errors=True)
+    folder.rename(aside)
+    shutil.rmtree(aside)
 
 
 def _result(spec: RunSpec, folder: Path, log: Path) -> dict:

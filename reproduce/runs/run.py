@@ -6,8 +6,7 @@ import functools
 import io
 import json
 import math
-import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.calibration import Calibration, agree
+from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.runs.archive import RUN_FILE, read_record, read_run
@@ -30,14 +29,6 @@ FAILED = "failed"
 INTERRUPTED = "interrupted"
 NOT_FINISHED = "not finished"
 """Status of a run that was begun but has no run.json, such as one that was killed."""
-AT_ONE_TIME_S = 60.0
-"""Runs that begin within this many seconds are compared even if their calibrations differ.
-
-Calibrations guard against a machine whose speed changes between hours.
-"""
-LEAST_CPU = 0.5
-"""Share of the cores A3C uses at least if alone on the machine: its agents never wait for each other."""
-
 AVERAGED = (
     "prediction_batch",
     "training_batch",
@@ -265,41 +256,3 @@ def _steady_parts(times: np.ndarray, starts: Sequence[float], after_s: float) ->
 
 def _mean(values: np.ndarray) -> float:
     return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
-
-
-def comparable(runs: Iterable[RecordedRun]) -> bool:
-    """Return whether finished runs' speeds may be compared: all known calibrations of machines agree."""
-    return agree(calibration for run in runs for calibration in run.calibrations)
-
-
-def seeds_have_one_machine(runs: Iterable[RecordedRun]) -> bool:
-    """Return whether the finished runs of each seed were made on one machine, so its speed favors none."""
-    machines: dict[int, set[str]] = {}
-    for run in runs:
-        if run.finished:
-            machines.setdefault(run.spec.seed, set()).add(run.machine)
-    return all(len(of_seed) == 1 for of_seed in machines.values())
-
-
-def a3c_has_few_agents(runs: Iterable[RecordedRun]) -> bool:
-    """Return whether a finished run of A3C had fewer agents than cores, so it could not use all cores."""
-    return any(
-        run.spec.config.num_agents < session["cores"]
-        for run in runs
-        if run.finished and run.spec.system == "a3c"
-        for session in run.sessions
-    )
-
-
-def a3c_lacked_processor(runs: Iterable[RecordedRun]) -> bool:
-    """Return whether a finished run of A3C is known to have used less than `LEAST_CPU` of the cores."""
-    used = [run.result.get("cpu_utilization") for run in runs if run.finished and run.spec.system == "a3c"]
-    return any(share is not None and share < LEAST_CPU for share in used)
-
-
-def remove_run(folder: Path) -> None:
-    """Rename a run folder, then remove it: half of it under its name would look like a resumable run."""
-    aside = folder.with_name(f"{folder.name}.removed")
-    shutil.rmtree(aside, ignore_errors=True)
-    folder.rename(aside)
-    shutil.rmtree(aside)

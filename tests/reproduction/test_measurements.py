@@ -5,10 +5,11 @@ from invented_runs import drawn
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures import registry
-from ga3c_tf.reproduce.figures.measurements import Measurements, measured_alike, speed_changed
+from ga3c_tf.reproduce.figures.measurements import Measurements, speed_changed
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.tables import Table, mean_of
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES
+from ga3c_tf.reproduce.runs.comparable import measured_alike
 from ga3c_tf.reproduce.runs.specs import run_spec
 
 SLOW, FAST = ({"gflops": speed, "copy_gb_s": 1.0, "frames_s": speed} for speed in (50.0, 100.0))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, measured_alike, speed_changed
+from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, speed_changed
 from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import Table
@@ -25,6 +25,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     above,
     all_above,
 )
+from ga3c_tf.reproduce.runs.comparable import measured_alike
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import workers_of
 
