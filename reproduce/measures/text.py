@@ -1,27 +1,16 @@
-"""Numbers and pages of the results as Markdown."""
+"""Numbers and names of the results in words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
 from ga3c_tf.trained.intervals import mean_interval, student_interval
-from ga3c_tf.trained.publishing import markdown
 from ga3c_tf.trained.publishing.markdown import number, table
 
-__all__ = ["duration", "geometric_mean", "lines_of", "mean_and_interval", "mean_ci", "number", "table"]
-TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
-"""Folder with the text of the pages."""
+__all__ = ["duration", "game_title", "geometric_mean", "mean_and_interval", "mean_ci", "number", "table"]
 TITLES = {"cartpole": "CartPole", "ms_pacman": "Ms. Pac-Man", "qbert": "Q*bert", "up_n_down": "Up'n Down"}
-
-
-def lines_of(template: str, **values: Any) -> list[str]:
-    """Return the lines of one of `TEMPLATES`, which can also use `least_seeds`; see `markdown.lines_of`."""
-    return markdown.lines_of(template, TEMPLATES, least_seeds=LEAST_SEEDS, **values)
 
 
 def game_title(game: str) -> str:

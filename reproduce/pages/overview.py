@@ -8,7 +8,7 @@ from typing import Any
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import grouped
-from ga3c_tf.reproduce.measures.text import lines_of, number
+from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import (
     ALIKE,
     FAILS,
@@ -20,6 +20,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 )
 from ga3c_tf.reproduce.pages.findings import ATARI, SUBJECTS, Chapter, counts
 from ga3c_tf.reproduce.pages.nine_games import NineGames, aggregate
+from ga3c_tf.reproduce.pages.prose import lines_of
 from ga3c_tf.reproduce.pages.sentences import Interval, Number, sentence
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 
