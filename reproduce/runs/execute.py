@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
-import math
 import os
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -17,25 +14,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ga3c_tf.files import json_text, locked, write_aside
-from ga3c_tf.host.calibration import calibrate
-from ga3c_tf.host.gpu import gpu_id, gpu_utilization
-from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.host.processes import end_with_parent, process_group
+from ga3c_tf.host.processes import end_with_parent
 from ga3c_tf.host.signals import ENDING
 from ga3c_tf.reproduce.runs.archive import RUN_FILE, read_run
 from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec
+from ga3c_tf.reproduce.runs.watch import CALIBRATIONS, Utilization
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.curve import curve_of, write_curve
 from ga3c_tf.runs.folder import read_sessions
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_last_rows
 
 POLL_SECONDS = 0.25
-SAMPLE_SECONDS = 2.0
 CLOSE_SECONDS = 60.0
-FRESH_SECONDS = 5.0
-FIRST_UPDATE = "first row of metrics with an update"
-"""Where the measurement of the utilization begins."""
 
 
 class ChildEnded(Exception):
@@ -180,33 +170,8 @@ def _calibrated_training(spec: RunSpec, folder: Path, log: Path) -> dict:
     return {**trained, "calibrations": before + CALIBRATIONS.now()}
 
 
-class _Calibrations:
-    """Calibrates the machine; the calibration after a run also serves as the one before the next run."""
-
-    def __init__(self) -> None:
-        self._taken_at = -math.inf
-        self._taken: list[dict] = []
-
-    def latest(self) -> list[dict]:
-        """Return the last calibration if it is younger than `FRESH_SECONDS`, else a new one."""
-        fresh = self._taken and time.monotonic() - self._taken_at < FRESH_SECONDS
-        return self._taken if fresh else self.now()
-
-    def now(self) -> list[dict]:
-        """Calibrate now; return [] if this fails, which is no reason to lose a run."""
-        try:
-            self._taken = [dataclasses.asdict(calibrate())]
-        except RuntimeError:
-            self._taken = []
-        self._taken_at = time.monotonic()
-        return self._taken
-
-
-CALIBRATIONS = _Calibrations()
-
-
 def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
-    watch = _Watch(folder, spec.config.device)
+    watch = Utilization(folder, spec.config.device)
     words = spec.resume_command(folder) if folder.exists() else spec.train_command(folder)
     summary = None
     ended = outcomes.BUDGET_REACHED
@@ -216,7 +181,7 @@ def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
     except ChildEnded as error:
         if error.ended != outcomes.BUDGET_REACHED:
             raise
-    return {"ended": ended, "training": summary, **watch.utilization()}
+    return {"ended": ended, "training": summary, **watch.shares()}
 
 
 def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda process: None) -> str:
@@ -273,42 +238,3 @@ def _end(process: subprocess.Popen) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-class _Watch:
-    """Samples the utilization of processor and GPU from the first row of metrics.csv with a new update on.
-
-    Before, the run is starting: its agents begin one after another, and nothing is trained.
-    """
-
-    def __init__(self, folder: Path, device: str):
-        self._folder = folder
-        self._gpu = gpu_id(device if device.startswith("gpu") else "gpu")
-        self._next = 0.0
-        self._updates_before: int | None = None
-        self._samples: list[tuple[float, float]] = []
-        self._gpu_busy: list[float] = []
-
-    def __call__(self, process: int) -> None:
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + SAMPLE_SECONDS
-        rows = read_last_rows(self._folder / "metrics.csv", METRIC_COLUMNS, 1)
-        updates = int(rows[0]["updates"]) if rows else 0
-        if self._updates_before is None:
-            self._updates_before = updates
-        if updates <= self._updates_before:
-            return
-        cpu_s = sum(member["cpu_s"] for member in process_group(process).values())
-        if not self._samples or cpu_s >= self._samples[-1][1]:  # the sum falls when agents end
-            self._samples.append((time.monotonic(), cpu_s))
-            self._gpu_busy += gpu_utilization(self._gpu)
-
-    def utilization(self) -> dict:
-        """Return the utilization of the cores and of the GPU, 0 to 1; None if there were too few samples."""
-        cpu = None
-        if len(self._samples) > 1:
-            (start, before), (end, after) = self._samples[0], self._samples[-1]
-            cpu = (after - before) / ((end - start) * usable_cores())
-        gpu = statistics.median(self._gpu_busy) if self._gpu_busy else None
-        return {"cpu_utilization": cpu, "gpu_utilization": gpu, "utilization_from": FIRST_UPDATE}

@@ -16,7 +16,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import tps
-from ga3c_tf.reproduce.runs import archive, execute
+from ga3c_tf.reproduce.runs import archive, execute, watch
 from ga3c_tf.reproduce.runs.archive import pack, read_run, unpack
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
@@ -86,12 +86,12 @@ def test_a_run_of_two_sources_or_machines_says_so(tmp_path):
 def test_how_busy_a_run_is(tmp_path, monkeypatch):
     clock = [0.0]
     cpu = [0.0]
-    monkeypatch.setattr(execute.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(execute, "process_group", lambda leader: {leader: {"cpu_s": cpu[0]}})
-    monkeypatch.setattr(execute, "usable_cores", lambda: 4)
-    watch = execute._Watch(tmp_path, "cpu")
+    monkeypatch.setattr(watch.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(watch, "process_group", lambda leader: {leader: {"cpu_s": cpu[0]}})
+    monkeypatch.setattr(watch, "usable_cores", lambda: 4)
+    utilization = watch.Utilization(tmp_path, "cpu")
     busy = iter([[0.3], [0.1], [0.2]])
-    monkeypatch.setattr(execute, "gpu_utilization", lambda gpu: next(busy))
+    monkeypatch.setattr(watch, "gpu_utilization", lambda gpu: next(busy))
     looks = (
         (10, 50, []),
         (20, 60, [0]),
@@ -104,22 +104,22 @@ def test_how_busy_a_run_is(tmp_path, monkeypatch):
         clock[0] = second
         cpu[0] = cpu_s
         write_metrics(tmp_path, updates)
-        watch(1)
-    found = watch.utilization()
+        utilization(1)
+    found = utilization.shares()
     # From the first row with an update until agents ended.
     assert found["cpu_utilization"] == (110 - 80) / (20 * 4)
     assert found["gpu_utilization"] == 0.2
-    assert execute._Watch(tmp_path, "cpu").utilization()["cpu_utilization"] is None
+    assert watch.Utilization(tmp_path, "cpu").shares()["cpu_utilization"] is None
 
 
 def test_how_busy_a_run_is_counts_from_its_first_update_after_a_resume(tmp_path, monkeypatch):
-    monkeypatch.setattr(execute, "process_group", lambda leader: {leader: {"cpu_s": 1.0}})
-    monkeypatch.setattr(execute, "SAMPLE_SECONDS", 0.0)
-    watch = execute._Watch(tmp_path, "cpu")
+    monkeypatch.setattr(watch, "process_group", lambda leader: {leader: {"cpu_s": 1.0}})
+    monkeypatch.setattr(watch, "SAMPLE_SECONDS", 0.0)
+    utilization = watch.Utilization(tmp_path, "cpu")
     for updates, samples in (([7], 0), ([7, 7], 0), ([7, 8], 1), ([7, 8, 9], 2)):
         write_metrics(tmp_path, updates)
-        watch(1)
-        assert len(watch._samples) == samples
+        utilization(1)
+        assert len(utilization._samples) == samples
 
 
 def write_metrics(folder, updates):
@@ -138,9 +138,9 @@ def test_a_run_is_calibrated_before_and_after_if_the_clock_ends_it(
         execute, "_train", lambda *arguments: course.append("training") or {"ended": "minutes"}
     )
     monkeypatch.setattr(
-        execute, "calibrate", lambda: course.append("calibration") or Calibration(1.0, 2.0, 3.0)
+        watch, "calibrate", lambda: course.append("calibration") or Calibration(1.0, 2.0, 3.0)
     )
-    monkeypatch.setattr(execute, "CALIBRATIONS", execute._Calibrations())
+    monkeypatch.setattr(execute, "CALIBRATIONS", watch.Calibrations())
     run = execute.execute_run(spec, tmp_path / "runs")
     assert run.finished and run.calibrations == [Calibration(1.0, 2.0, 3.0)] * calibrations
     assert course == ["calibration"] * (calibrations // 2) + ["training"] + ["calibration"] * (
@@ -151,8 +151,8 @@ def test_a_run_is_calibrated_before_and_after_if_the_clock_ends_it(
 def test_the_calibration_after_a_run_serves_as_the_one_before_the_next(tmp_path, monkeypatch):
     taken = iter(range(1, 10))
     monkeypatch.setattr(execute, "_train", lambda *arguments: {"ended": "minutes"})
-    monkeypatch.setattr(execute, "calibrate", lambda: Calibration(float(next(taken)), 2.0, 3.0))
-    monkeypatch.setattr(execute, "CALIBRATIONS", execute._Calibrations())
+    monkeypatch.setattr(watch, "calibrate", lambda: Calibration(float(next(taken)), 2.0, 3.0))
+    monkeypatch.setattr(execute, "CALIBRATIONS", watch.Calibrations())
 
     def failing():
         raise RuntimeError
@@ -162,12 +162,12 @@ def test_the_calibration_after_a_run_serves_as_the_one_before_the_next(tmp_path,
         return [each.gflops for each in run.calibrations]
 
     assert [speeds(1), speeds(2)] == [[1.0, 2.0], [2.0, 3.0]]
-    monkeypatch.setattr(execute, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(watch, "FRESH_SECONDS", 0.0)
     assert speeds(3) == [4.0, 5.0]
-    monkeypatch.setattr(execute, "FRESH_SECONDS", 60.0)
-    monkeypatch.setattr(execute, "calibrate", failing)
+    monkeypatch.setattr(watch, "FRESH_SECONDS", 60.0)
+    monkeypatch.setattr(watch, "calibrate", failing)
     assert speeds(4) == [5.0]
-    monkeypatch.setattr(execute, "calibrate", lambda: Calibration(float(next(taken)), 2.0, 3.0))
+    monkeypatch.setattr(watch, "calibrate", lambda: Calibration(float(next(taken)), 2.0, 3.0))
     assert speeds(5) == [6.0, 7.0]  # the one that failed is not reused
 
 
