@@ -43,10 +43,9 @@ def test_the_package_does_not_name_what_reproduces_the_paper():
     assert {file.name for file in files if named.search(file.read_text())} == {"figures.py"}
 
 
-def test_reproducing_on_one_machine_does_not_load_ray():
-    assert "ray" not in packages_loaded_by("ga3c_tf.reproduce.command") | packages_loaded_by(
-        "ga3c_tf.cli.main"
-    )
+def test_reproducing_on_one_machine_does_not_load_ray_or_matplotlib_before_a_picture_is_drawn():
+    loaded = packages_loaded_by("ga3c_tf.reproduce.command") | packages_loaded_by("ga3c_tf.cli.main")
+    assert not loaded & {"ray", "matplotlib"}
 
 
 def test_preparing_a_training_loads_no_experiment_tracker():
@@ -57,7 +56,9 @@ def test_a_loaded_package_is_seen():
     assert "click" in packages_loaded_by("click")
 
 
-@pytest.mark.parametrize("module", ["model.tensorflow", "reproduce.drawing.run_plots"])
+@pytest.mark.parametrize(
+    "module", ["model.tensorflow", "reproduce.drawing.canvas as canvas; canvas.pyplot()"]
+)
 def test_a_backend_of_a_notebook_that_is_not_installed_here_does_not_matter(monkeypatch, module):
     """Keras imports matplotlib, which refuses backends that it does not know."""
     monkeypatch.setenv("MPLBACKEND", "backend-of-a-notebook")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
 
-matplotlib.use("agg")
-from matplotlib import pyplot as plt
-
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.libraries import drop_unusable_backend
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
 # Palette of Okabe and Ito.
@@ -62,6 +59,16 @@ FORMATS: dict[str, dict[str, Any]] = {
 }
 
 
+def pyplot() -> ModuleType:
+    """Return pyplot, for pictures in files. It is imported here, because most commands draw nothing."""
+    drop_unusable_backend()
+    import matplotlib
+    from matplotlib import pyplot
+
+    matplotlib.use("agg")
+    return pyplot
+
+
 def looks() -> dict[str, Look]:
     """Return the looks by the systems' names."""
     return {SYSTEMS[system]: look for system, look in LOOKS.items()}
@@ -70,10 +77,11 @@ def looks() -> dict[str, Look]:
 def canvas(rows: int, columns: int, height: float, **options):
     """Return a matplotlib figure as wide as a column of the paper, and its axes as an array [rows, columns].
 
-    The height is in inches; `options` are further arguments of `plt.subplots`.
+    The height is in inches; `options` are further arguments of `pyplot.subplots`.
     """
+    plt = pyplot()
     plt.rcdefaults()
-    matplotlib.rcParams.update(STYLE)
+    plt.rcParams.update(STYLE)
     return plt.subplots(
         rows, columns, figsize=(COLUMN, height), layout="constrained", squeeze=False, **options
     )
@@ -94,7 +102,7 @@ def save(figure, stem: Path) -> None:
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror or error}") from None
     finally:
-        plt.close(figure)
+        pyplot().close(figure)
 
 
 def legend_above(figure, handles: dict, columns: int) -> None:
@@ -179,6 +187,24 @@ def draw_level(
     if score is not None:
         for axis in axes:
             axis.axhline(score, label=label, **line)
+
+
+def few_ticks(axis, most: int) -> None:
+    """Give the vertical axis at most so many ticks, and short numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.yaxis.set_major_locator(MaxNLocator(most))
+    axis.yaxis.set_major_formatter(short_number)
+
+
+def log_scale(axis) -> None:
+    """Make the vertical axis logarithmic, with a tick at 1 and 3 of each decade, and short numbers."""
+    from matplotlib.ticker import LogLocator
+
+    axis.set_yscale("log")
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    axis.yaxis.set_major_formatter(short_number)
+    axis.minorticks_off()
 
 
 def short_number(value: float, _: Any = None) -> str:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
-from matplotlib.lines import Line2D
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.drawing.canvas import COLORS, legend_over
+from ga3c_tf.reproduce.drawing.canvas import COLORS, legend_over, pyplot
 from ga3c_tf.runs.curve import Columns, read_curve
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
@@ -76,19 +73,19 @@ def plot_runs(runs: list[Path], file: Path) -> None:
     for run in runs:
         read_config(run)  # refuses what is no run folder
     adjusted = any(len(_periods(run)["time_s"]) for run in runs)
-    with matplotlib.rc_context({"text.usetex": False}):  # a run may be called what is no TeX
+    with pyplot().rc_context({"text.usetex": False}):  # a run may be called what is no TeX
         _plot(runs, file, adjusted)
 
 
 def _plot(runs: list[Path], file: Path, adjusted: bool) -> None:
-    figure, axes = plt.subplots(4 + adjusted, 2, figsize=(9, 12 + 3 * adjusted), layout="constrained")
+    figure, axes = pyplot().subplots(4 + adjusted, 2, figsize=(9, 12 + 3 * adjusted), layout="constrained")
     queue = axes[2, 1].twinx()  # segments beside states, which may be a hundred times as many
-    names: dict[str, Line2D] = {}
+    names: dict[str, Any] = {}
     try:
         for number, run in enumerate(runs):
             color = COLORS[number % len(COLORS)]
-            drawn = _draw(axes, queue, run, color)
-            names[run.name if drawn else f"{run.name} (no episode yet)"] = Line2D([], [], color=color)
+            name = run.name if _draw(axes, queue, run, color) else f"{run.name} (no episode yet)"
+            names[name] = pyplot().Line2D([], [], color=color)
         _label(axes, queue)
         if len(runs) > 1:
             legend = axes[0, 0].legend([*names.values()], [""] * len(names), frameon=False, fontsize="small")
@@ -99,10 +96,10 @@ def _plot(runs: list[Path], file: Path, adjusted: bool) -> None:
             figure.suptitle(f"{read_config(runs[0]).env_id}, {runs[0].name}", parse_math=False)
         _save(figure, file)
     finally:
-        plt.close(figure)
+        pyplot().close(figure)
 
 
-def _save(figure: plt.Figure, file: Path) -> None:
+def _save(figure, file: Path) -> None:
     """Write the picture.
 
     Raises:

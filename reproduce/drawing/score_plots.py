@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.ticker import LogLocator, MaxNLocator
 
 from ga3c_tf.reproduce.drawing.canvas import (
     COLORS,
@@ -17,11 +16,12 @@ from ga3c_tf.reproduce.drawing.canvas import (
     NO_SYSTEM,
     canvas,
     draw_level,
+    few_ticks,
     handles,
     legend_above,
+    log_scale,
     looks,
     save,
-    short_number,
 )
 from ga3c_tf.runs.curve import Columns
 from ga3c_tf.trained.intervals import mean_interval
@@ -72,7 +72,6 @@ def score_panels(games: Sequence[GameScores], stem: Path) -> None:
         axis.set_xlim(-0.7, 5.7)
         axis.set_xticks([])
         axis.margins(y=0.15)
-        axis.yaxis.set_major_formatter(short_number)
     figure.supylabel("score (log axis where all are positive)", fontsize=FONT)
     legend_above(figure, handles(axes.flat), 2)
     save(figure, stem)
@@ -90,11 +89,10 @@ def _draw_scores(axis, scores: GameScores) -> None:
     if scores.ours:
         label = "GA3C, ours (seeds; bar: 95 %)"
         axis.plot([5] * len(scores.ours), scores.ours, "_", color=OURS, markersize=6, label=label)
-    axis.yaxis.set_major_locator(MaxNLocator(4))
     if np.nanmin([*scores.papers.values(), *scores.random, *scores.ours, low, 1.0]) > 0:
-        axis.set_yscale("log")
-        axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
-        axis.minorticks_off()
+        log_scale(axis)
+    else:
+        few_ticks(axis, 4)
 
 
 def curve_panels(panels: Sequence[Panel], stem: Path, columns: int = 3) -> None:
@@ -109,8 +107,7 @@ def curve_panels(panels: Sequence[Panel], stem: Path, columns: int = 3) -> None:
         draw_level([axis], panel.goal, "GA3C, paper", GOAL_LINE)
         draw_level([axis], panel.random)
         axis.set_title(panel.title.replace("_", " "))
-        axis.yaxis.set_major_locator(MaxNLocator(3))
-        axis.yaxis.set_major_formatter(short_number)
+        few_ticks(axis, 3)
     for axis in axes.flat[len(panels) :]:
         axis.set_axis_off()
     figure.supxlabel("agent steps (millions)", fontsize=FONT)

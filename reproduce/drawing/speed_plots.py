@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import LogLocator
 
 from ga3c_tf.reproduce.drawing.canvas import (
     COLORS,
@@ -16,10 +15,10 @@ from ga3c_tf.reproduce.drawing.canvas import (
     handles,
     legend_above,
     legend_over,
+    log_scale,
     looks,
     marks,
     save,
-    short_number,
 )
 from ga3c_tf.reproduce.runs.run import RecordedRun
 
@@ -42,11 +41,8 @@ def speed_points(speeds: Groups, ratios: Groups, stem: Path) -> None:
     ratio.set_ylabel("GA3C / A3C")
     axis.set_ylabel("PPS (predictions/s), ours\n(lines: range of seeds)")
     for panel in (ratio, axis):
-        panel.set_yscale("log")
         panel.margins(y=0.3)
-        panel.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
-        panel.yaxis.set_major_formatter(short_number)
-        panel.minorticks_off()
+        log_scale(panel)
         legend_over(panel, [panel])
     save(figure, stem)
 

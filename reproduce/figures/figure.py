@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.drawing import score_plots
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Results
 from ga3c_tf.reproduce.figures.normalized import random_mean
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.figures.tables import Table
 from ga3c_tf.reproduce.measures.records import MEASURED, Record, read_records
@@ -144,16 +144,15 @@ class Figure:
 
     def plot(self, table: Measurements, stem: Path) -> None:
         """Draw the results into <stem>.svg and <stem>.png: learning curves, if the figure has no other."""
-        plots = drawing("score_plots")
         panels = []
         for title, part in self.drawn(table).parts(self.panels):
             lines = [of_line for _, of_line in part.parts(self.lines)]
             curves = {self.line_name(line): [*map(self.curve, line.finished)] for line in lines}
             if part.finished:
                 scores = (random_mean(part), self.goal(part), self.reach(part))
-                panels.append(plots.Panel(title.replace("_", " "), curves, *scores))
+                panels.append(score_plots.Panel(title.replace("_", " "), curves, *scores))
         if panels:
-            plots.score_curves(panels, stem, self.time_label)
+            score_plots.score_curves(panels, stem, self.time_label)
 
     def drawn(self, table: Measurements) -> Measurements:
         """Return the runs whose learning curves are drawn."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ga3c_tf.reproduce.drawing import score_plots
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, RANDOM, evaluations
 from ga3c_tf.reproduce.figures.normalized import papers_score, random_score
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.tables import Table
 from ga3c_tf.reproduce.measures.text import mean_ci
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES
@@ -53,7 +53,6 @@ class ScoresFigure(Figure):
         return table_3.answer(table)
 
     def plot(self, table, stem):
-        plots = drawing("score_plots")
         games = []
         curves = []
         for game in NINE_GAMES:
@@ -62,12 +61,12 @@ class ScoresFigure(Figure):
             printed = {method: score for method, score in papers.items() if score is not None}
             ours = part.numbers(EVALUATED)
             sample = ours if len(ours) > 1 else table_3.episodes(part)
-            games.append(plots.GameScores(game, printed, part.numbers(RANDOM), ours, sample))
+            games.append(score_plots.GameScores(game, printed, part.numbers(RANDOM), ours, sample))
             of_seeds = {"GA3C, ours": [run.curve for run in part.finished]}
             if part.finished:
-                curves.append(plots.Panel(game, of_seeds, random_score(part), papers_score(part)))
-        plots.score_panels(games, stem)
-        plots.curve_panels(curves, stem.with_name(f"{stem.name}-curves"))
+                curves.append(score_plots.Panel(game, of_seeds, random_score(part), papers_score(part)))
+        score_plots.score_panels(games, stem)
+        score_plots.curve_panels(curves, stem.with_name(f"{stem.name}-curves"))
 
 
 FIGURE = ScoresFigure()

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ga3c_tf.reproduce.drawing import speed_plots
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Pairs
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.figures.throughput.pps import with_or_without_gpu
@@ -184,7 +184,7 @@ class AdjustmentFigure(Figure):
         return [self.claim("games-differ", test, [missing, *few, *timed], where=with_or_without_gpu(fixed))]
 
     def plot(self, table, stem):
-        drawing("speed_plots").adjustment_courses(table.select(dynamic=True).finished, stem)
+        speed_plots.adjustment_courses(table.select(dynamic=True).finished, stem)
 
 
 FIGURE = AdjustmentFigure()

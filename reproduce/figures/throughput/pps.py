@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.drawing import speed_plots
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Pairs, speed_changed
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import AGENTS, speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import Table, mean_of
 from ga3c_tf.reproduce.measures.estimates import growth
@@ -144,7 +144,7 @@ class PpsFigure(Figure):
             "paper, GPU (system I)": {name: [ratio] for name, ratio in papers.items() if ratio is not None},
         }
         speeds = {system: part.lists("pps", "network") for system, part in table.parts("system")}
-        drawing("speed_plots").speed_points(speeds, ratios, stem)
+        speed_plots.speed_points(speeds, ratios, stem)
 
 
 FIGURE = PpsFigure()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ga3c_tf.reproduce.drawing import speed_plots
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.figures.throughput.tps import SETTING, TpsFigure
@@ -97,7 +97,7 @@ class QueuesFigure(TpsFigure):
             "training queue (% of room)": (100 * filled(table)).to_dict(),
             "prediction batch (states)": table.series(BATCH, SETTING).to_dict(),
         }
-        drawing("speed_plots").against_speed(rows, quantities, stem)
+        speed_plots.against_speed(rows, quantities, stem)
 
 
 FIGURE = QueuesFigure()

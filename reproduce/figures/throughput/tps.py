@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ga3c_tf.reproduce.drawing import speed_plots
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, speed_changed
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import Table
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, pooled
@@ -141,7 +141,7 @@ class TpsFigure(Figure):
             f"{scheduling} scheduling": part.series("tps", SETTING).to_dict()
             for scheduling, part in table.parts("scheduling")
         }
-        drawing("speed_plots").normalized_tps(panels, PLOTTED, stem)
+        speed_plots.normalized_tps(panels, PLOTTED, stem)
 
 
 def _ratios(

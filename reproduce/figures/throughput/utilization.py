@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from ga3c_tf.reproduce.drawing import canvas
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.tables import Table, means_of
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.estimates import growth
@@ -74,7 +74,7 @@ class UtilizationFigure(Figure):
             for metric in (CPU, GPU)
         }
         usual: dict[str, Any] = {"columns": 2, "apart": 0.1, "ends": (0, 102)}
-        drawing("canvas").mark_picture(percent, "busy (%)", stem, 1.9, **usual)
+        canvas.mark_picture(percent, "busy (%)", stem, 1.9, **usual)
 
 
 FIGURE = UtilizationFigure()
