@@ -31,8 +31,9 @@ from ga3c_tf.reproduce.drawing import score_plots
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Results
 from ga3c_tf.reproduce.figures.normalized import random_mean
 from ga3c_tf.reproduce.figures.plans import smoke_spec
+from ga3c_tf.reproduce.figures.recording import record_of
 from ga3c_tf.reproduce.figures.tables import Table
-from ga3c_tf.reproduce.measures.records import MEASURED, Record, read_records
+from ga3c_tf.reproduce.measures.records import Record
 from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, judged, observed
 from ga3c_tf.reproduce.runs.methods import has_system
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -291,38 +292,11 @@ class Figure:
 
     def records(self, runs: Iterable[RecordedRun]) -> list[Record]:
         """Return the records of these runs. A run that is not finished has one record, with the reason."""
-        return [self._record(run, measure) for run in runs for measure in self._measures_of(run)]
+        return [record_of(self.name, run, measure) for run in runs for measure in self._measures_of(run)]
 
     def _measures_of(self, run: RecordedRun) -> list[Measure]:
         metric, unit = self.main
         return self.measures(run) if run.finished else [Measure(metric, math.nan, unit, "", run.status_text)]
-
-    def _record(self, run: RecordedRun, measure: Measure) -> Record:
-        spec = run.spec
-        is_measured = not math.isnan(measure.value)
-        record = Record(
-            self.name,
-            spec.game,
-            measure.method or spec.method,
-            measure.metric,
-            measure.value if is_measured else None,
-            measure.unit,
-            measure.protocol,
-            source="this package",
-            status=MEASURED if is_measured else " ".join(measure.why_not.split()),
-            seed=spec.seed,
-            run_id=spec.id,
-        )
-        if not run.result.get("sessions"):
-            return record
-        return replace(
-            record,
-            commit=run.commit,
-            dirty=run.dirty,
-            hours=round(run.hours, 4),
-            agent_steps=run.agent_steps if measure.agent_steps is None else measure.agent_steps,
-            hardware=run.hardware,
-        )
 
 
 def _is_possible(plan: Callable[[], object]) -> bool:
@@ -331,8 +305,3 @@ def _is_possible(plan: Callable[[], object]) -> bool:
     except UserError:
         return False
     return True
-
-
-def read_paper(folder: Path) -> list[Record]:
-    """Return the paper's records from all CSV files in `folder`."""
-    return [record for file in sorted(folder.glob("*.csv")) for record in read_records(file)]

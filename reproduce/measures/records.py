@@ -89,6 +89,11 @@ def read_records(file: Path) -> list[Record]:
     return [Record(*values) for values in _rows(file, COLUMNS)]
 
 
+def read_paper(folder: Path) -> list[Record]:
+    """Return the paper's records from all CSV files in `folder`."""
+    return [record for file in sorted(folder.glob("*.csv")) for record in read_records(file)]
+
+
 @read_once
 def read_measured(file: Path) -> Measured:
     """Return our own records in a compressed CSV file; {} if it does not exist.

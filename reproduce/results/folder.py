@@ -18,9 +18,9 @@ from ga3c_tf.config import Config, spelled
 from ga3c_tf.config.migrations import first_form, migrated
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import check_writable, locked, write_aside
-from ga3c_tf.reproduce.figures.figure import Figure, read_paper
+from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Results
-from ga3c_tf.reproduce.measures.records import Measured, Record, read_measured, write_measured
+from ga3c_tf.reproduce.measures.records import Measured, Record, read_measured, read_paper, write_measured
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.history import History, named
 from ga3c_tf.reproduce.runs.archive import has_record

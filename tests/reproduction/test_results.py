@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from ga3c_tf.config import Config
-from ga3c_tf.reproduce.figures.figure import read_paper
 from ga3c_tf.reproduce.figures.normalized import START
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import pps, utilization
-from ga3c_tf.reproduce.measures.records import NOT_RUN
+from ga3c_tf.reproduce.measures.records import NOT_RUN, read_paper
 from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.results.history import named

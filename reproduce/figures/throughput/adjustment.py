@@ -104,23 +104,25 @@ def _searched(rows) -> list[float]:
     return [*map(float, settings[:, accepted[-1]]), *(float(rows["rate"][same].mean()) for same in alike)]
 
 
-def _measures(run: RecordedRun) -> list[Measure]:
+def _speed(run: RecordedRun) -> list[Measure]:
+    is_fixed = run.spec.config.adjustment == "off"
+    steady = run.steady(WARM_UP_S if is_fixed else 0.0)
+    after = f"over the last {steady['seconds']:.0f} s, minimum batch 0"
+    return [Measure("tps", steady["tps"], "updates/s", after if is_fixed else "mean over the run")]
+
+
+def _search(run: RecordedRun) -> list[Measure]:
     config = run.spec.config
     if config.adjustment == "off":
-        steady = run.steady(WARM_UP_S)
-        protocol = f"over the last {steady['seconds']:.0f} s, minimum batch 0"
-        return [Measure("tps", steady["tps"], "updates/s", protocol)]
+        return []
     rows = run.adjustment
-    protocol = (
+    periods = (
         f"{len(rows['time_s'])} periods of {config.adjustment_seconds:g} s, moves of one (D6), from 1/1/1"
     )
     units = [*["workers"] * len(NUMBERS), *["trained samples/s"] * 2]
     return [
-        Measure("tps", run.steady(0.0)["tps"], "updates/s", "mean over the run"),
-        *(
-            Measure(metric, value, unit, protocol, "no period of the adjustment has ended")
-            for metric, value, unit in zip(SEARCH, _searched(rows), units, strict=True)
-        ),
+        Measure(metric, value, unit, periods, "no period of the adjustment has ended")
+        for metric, value, unit in zip(SEARCH, _searched(rows), units, strict=True)
     ]
 
 
@@ -142,7 +144,7 @@ class AdjustmentFigure(Figure):
     games = {"smoke": ("cartpole",), "quick": ("boxing", "pong"), "paper": ("boxing", "pong")}
     counts = {"quick": 4, "paper": 4}
     smoke = (SMOKE,)
-    measured = (_measures,)
+    measured = (_speed, _search)
     main = ("tps", "updates/s")
     tables = (
         Table(("game",), means_of(*SEARCH), "the search from 1/1/1", {"dynamic": True}),
