@@ -10,7 +10,7 @@ the texts of its claims. It has
 - `measured`: functions that return the numbers of a finished run, which are the other columns;
 - `claims`: tests of estimates over the table, with reasons to decide nothing (`Claim`). `judged` gives the
   verdicts, which are data, and corrects the p values of the whole family;
-- `tables`, and `lines` of its learning curves, or a `plot` of another kind.
+- `rows` and `columns` of its table, and `lines` of its learning curves, or a `plot` of another kind.
 
 `figures/learning/batch_size.py` is the shortest example. Words of the pages are in pages/templates.
 """
@@ -32,7 +32,7 @@ from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Result
 from ga3c_tf.reproduce.figures.normalized import random_mean
 from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.figures.recording import record_of
-from ga3c_tf.reproduce.figures.tables import Table
+from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures.records import Record
 from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, judged, observed
 from ga3c_tf.reproduce.runs.methods import has_system
@@ -83,6 +83,9 @@ class Figure:
     by_game = False  # whether claims, tables and plot are made for each game with a run separately
     looks: Sequence[int] = ()  # numbers of seeds at which claims are judged, if several were planned
     beside = ""  # name of a figure whose records at the same budget are shown beside the results
+    # dimensions of the rows of the figure's table, and its cells by heading; or several tables
+    rows: Sequence[str] = ()
+    columns: Mapping[str, Cell] = {}
     tables: Sequence[Table] = ()
     lines = "label"  # dimension of the lines of learning curves
     panels = "game"  # dimension of their panels
@@ -98,6 +101,8 @@ class Figure:
 
     def __init__(self) -> None:
         vars(self).update(all_words().get(self.name, {}))
+        if not self.tables:
+            self.tables = (Table(self.rows, self.columns),)
 
     def seeds(self, budget: str, game: str) -> int:
         """Return the default number of seeds at a budget for a game."""

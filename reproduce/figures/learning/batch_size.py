@@ -12,7 +12,7 @@ from typing import Any
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import END, SCORE, final_score, score_of_run
-from ga3c_tf.reproduce.figures.tables import MINUTES, Table, means_of
+from ga3c_tf.reproduce.figures.tables import MINUTES, means_of
 from ga3c_tf.reproduce.measures.estimates import paired_ratio
 from ga3c_tf.reproduce.measures.verdicts import FAILS, TOO_SHORT, Claim, Guard, above, settled
 from ga3c_tf.reproduce.runs.specs import run_spec
@@ -39,7 +39,8 @@ class BatchSizeFigure(Figure):
     measured = (score_of_run, final_score)
     main = (SCORE, "points")
     by_game = True
-    tables = (Table(("batch", "learning_rate"), {**means_of(SCORE, END), **MINUTES}),)
+    rows = ("batch", "learning_rate")
+    columns = {**means_of(SCORE, END), **MINUTES}
     lines = "batch"
     words: Any = {"as_much": AS_MUCH, "t_max": T_MAX, "steps": STEPS}
 

@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Row
 from ga3c_tf.reproduce.figures.metrics import FINAL, SCORE, final_score, score_of_run
 from ga3c_tf.reproduce.figures.plans import workers
-from ga3c_tf.reproduce.figures.tables import MINUTES, Table, means_of
+from ga3c_tf.reproduce.figures.tables import MINUTES, means_of
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 
@@ -105,7 +105,8 @@ class LadderFigure(Figure):
     measured = (lambda run: final_score(run, FINAL, "over the last tenth"), _over_whole_run)
     main = (FINAL, "points")
     lines = "rung"
-    tables = (Table(("game", "rung", "rate"), {**means_of(FINAL, SCORE), **MINUTES}),)
+    rows = ("game", "rung", "rate")
+    columns = {**means_of(FINAL, SCORE), **MINUTES}
 
     def seeds(self, budget, game):
         return 1 if budget == "smoke" else SEEDS.get(game, 1)

@@ -15,7 +15,7 @@ from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import BEST, FINAL, rolling_scores
 from ga3c_tf.reproduce.figures.normalized import RANDOM_POLICY_CELL, has_learned, papers_score, random_mean
 from ga3c_tf.reproduce.figures.plans import AGENTS, learning_spec
-from ga3c_tf.reproduce.figures.tables import Table, means_of
+from ga3c_tf.reproduce.figures.tables import means_of
 from ga3c_tf.reproduce.measures.text import game_title
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Claim, Guard, above
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, network_of, run_spec
@@ -40,12 +40,8 @@ class LearningCurvesFigure(Figure):
     measured = (rolling_scores,)
     main = (FINAL, "points")
     scores = (FINAL,)
-    tables = (
-        Table(
-            ("game", "label"),
-            {**RANDOM_POLICY_CELL, **means_of(FINAL, BEST)},
-        ),
-    )
+    rows = ("game", "label")
+    columns = {**RANDOM_POLICY_CELL, **means_of(FINAL, BEST)}
 
     def planned(self, budget, game, seed):
         agents = AGENTS[budget]

@@ -17,7 +17,7 @@ from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, evaluations
 from ga3c_tf.reproduce.figures.normalized import normalized, random_score, scored
 from ga3c_tf.reproduce.figures.plans import EVALUATION_EPISODES, learning_spec
-from ga3c_tf.reproduce.figures.tables import Cell, Table
+from ga3c_tf.reproduce.figures.tables import Cell
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, signed_rank
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, Guard, above
@@ -59,18 +59,14 @@ class PapersAlgorithmFigure(Figure):
     looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
     main = (EVALUATED, "points")
     beside = "scores"
-    tables = (
-        Table(
-            ("game",),
-            {
-                "random policy": lambda part: number(random_score(part)),
-                **{name: score_with(name) for name in EPSILONS},
-                "tuned": lambda part: mean_ci(part.beside(EVALUATED)),
-                "million steps": table_3.millions,
-                "GA3C, 1 day on a GPU (paper)": table_3.printed(table_3.PAPERS),
-            },
-        ),
-    )
+    rows = ("game",)
+    columns = {
+        "random policy": lambda part: number(random_score(part)),
+        **{name: score_with(name) for name in EPSILONS},
+        "tuned": lambda part: mean_ci(part.beside(EVALUATED)),
+        "million steps": table_3.millions,
+        "GA3C, 1 day on a GPU (paper)": table_3.printed(table_3.PAPERS),
+    }
     words: Any = {"papers_steps": table_3.PAPERS_STEPS, "learning_rate": LEARNING_RATE}
 
     def planned(self, budget, game, seed):

@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, FINAL, evaluations, rolling_scores
 from ga3c_tf.reproduce.figures.normalized import RANDOM_POLICY_CELL
 from ga3c_tf.reproduce.figures.plans import preset_spec
-from ga3c_tf.reproduce.figures.tables import MINUTES, Table, mean_of
+from ga3c_tf.reproduce.figures.tables import MINUTES, mean_of
 
 PRESETS = {"PQN": "pqn-small", "GA3C": "tuned-small", "DQN": "dqn-small"}
 """Preset by algorithm; those of the runs that take less time are first."""
@@ -39,17 +39,13 @@ class QLearningFigure(Figure):
     measured = (rolling_scores, evaluations)
     main = (EVALUATED, "points")
     scores = (EVALUATED, FINAL)
-    tables = (
-        Table(
-            ("game", "algorithm"),
-            {
-                **RANDOM_POLICY_CELL,
-                "score of the final weights": mean_of(EVALUATED),
-                "rolling score at the end": mean_of(FINAL),
-                **MINUTES,
-            },
-        ),
-    )
+    rows = ("game", "algorithm")
+    columns = {
+        **RANDOM_POLICY_CELL,
+        "score of the final weights": mean_of(EVALUATED),
+        "rolling score at the end": mean_of(FINAL),
+        **MINUTES,
+    }
     lines = "algorithm"
     words: Any = {"steps": STEPS, "seeds": SEEDS}
 

@@ -12,7 +12,7 @@ from typing import Any
 from ga3c_tf.reproduce.figures.learning.batch_size import AS_MUCH, BatchSizeFigure
 from ga3c_tf.reproduce.figures.metrics import END, SCORE
 from ga3c_tf.reproduce.figures.plans import preset_spec
-from ga3c_tf.reproduce.figures.tables import MINUTES, Table, means_of
+from ga3c_tf.reproduce.figures.tables import MINUTES, means_of
 
 SIZES = (32, 128, 512, 2048)
 SYSTEMS = ("ga3c", "a2c")
@@ -34,7 +34,8 @@ class ReplayBatchesFigure(BatchSizeFigure):
         for system, size in product(SYSTEMS, (16, 32))
     )
     by_game = False
-    tables = (Table(("system", "batch"), {**means_of(SCORE, END), **MINUTES}),)
+    rows = ("system", "batch")
+    columns = {**means_of(SCORE, END), **MINUTES}
     panels = "system"
     words: Any = {"as_much": AS_MUCH, "steps": STEPS, "intensity": INTENSITY}
 

@@ -10,7 +10,7 @@ from ga3c_tf.reproduce.figures.figure import Added, Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, speed_changed
 from ga3c_tf.reproduce.figures.metrics import END
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
-from ga3c_tf.reproduce.figures.tables import Table, means_of
+from ga3c_tf.reproduce.figures.tables import means_of
 from ga3c_tf.reproduce.figures.throughput import adjustment
 from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.estimates import Effect
@@ -57,7 +57,8 @@ class SpeedFigure(Figure):
     main = (END, "points")
     scores = (MEAN,)
     by_game = True
-    tables = (Table(("label", "added"), means_of(FRAMES, MEAN, END)),)
+    rows = ("label", "added")
+    columns = means_of(FRAMES, MEAN, END)
 
     def planned(self, budget, game, seed):
         length: dict[str, Any] = {"minutes": MINUTES[budget], "log_seconds": adjustment.LOG_SECONDS[budget]}

@@ -11,7 +11,7 @@ import pandas as pd
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
 from ga3c_tf.reproduce.figures.plans import AGENTS, learning_spec
-from ga3c_tf.reproduce.figures.tables import Table, reached, time_of
+from ga3c_tf.reproduce.figures.tables import reached, time_of
 from ga3c_tf.reproduce.measures.curves import first_reaching
 from ga3c_tf.reproduce.measures.text import game_title, number
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, TOO_SHORT, Claim, Guard, above
@@ -101,17 +101,13 @@ class WallClockFigure(Figure):
     main = (SPEED, "1/min")
     lines = "system"
     time_label = "minutes from the end\nof the first episode"
-    tables = (
-        Table(
-            ("game", "system"),
-            {
-                "score": lambda part: number(GOALS[part.game].score),
-                "reached it": reached(TIME),
-                "seconds": time_of(TIME),
-                "agent steps": time_of(STEPS),
-            },
-        ),
-    )
+    rows = ("game", "system")
+    columns = {
+        "score": lambda part: number(GOALS[part.game].score),
+        "reached it": reached(TIME),
+        "seconds": time_of(TIME),
+        "agent steps": time_of(STEPS),
+    }
 
     def planned(self, budget, game, seed):
         score, minutes = GOALS[game]

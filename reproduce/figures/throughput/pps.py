@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.drawing import speed_plots
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Pairs, speed_changed
 from ga3c_tf.reproduce.figures.plans import AGENTS, speed_spec, workers
-from ga3c_tf.reproduce.figures.tables import Table, mean_of
+from ga3c_tf.reproduce.figures.tables import mean_of
 from ga3c_tf.reproduce.measures.estimates import growth
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Guard, above, all_above
@@ -97,18 +97,12 @@ class PpsFigure(Figure):
     measured = (_measures,)
     main = ("pps", "predictions/s")
     by_game = True
-    tables = (
-        Table(
-            ("network",),
-            {
-                **{name: mean_of("pps", system=name) for name in SYSTEMS.values()},
-                "GA3C / A3C": lambda part: mean_ci(list(speed_ups(part).popitem()[1].ratio)),
-                "GA3C / A3C (paper, system I)": lambda part: number(
-                    papers_ratio(part, part.names("network")[0])
-                ),
-            },
-        ),
-    )
+    rows = ("network",)
+    columns = {
+        **{name: mean_of("pps", system=name) for name in SYSTEMS.values()},
+        "GA3C / A3C": lambda part: mean_ci(list(speed_ups(part).popitem()[1].ratio)),
+        "GA3C / A3C (paper, system I)": lambda part: number(papers_ratio(part, part.names("network")[0])),
+    }
 
     def planned(self, budget, game, seed):
         return specs(budget, game, seed)

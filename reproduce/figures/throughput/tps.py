@@ -14,7 +14,6 @@ from ga3c_tf.reproduce.drawing import speed_plots
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, speed_changed
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
-from ga3c_tf.reproduce.figures.tables import Table
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, pooled
 from ga3c_tf.reproduce.measures.verdicts import (
     MARGIN,
@@ -107,7 +106,8 @@ class TpsFigure(Figure):
     measured = (_measures,)
     main = ("tps", "updates/s")
     by_game = True
-    tables = (Table(("scheduling", "agents"), {"TPS of the fastest (predictors/trainers)": best_settings}),)
+    rows = ("scheduling", "agents")
+    columns = {"TPS of the fastest (predictors/trainers)": best_settings}
 
     def planned(self, budget, game, seed):
         return [

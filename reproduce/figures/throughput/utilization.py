@@ -10,7 +10,7 @@ import pandas as pd
 from ga3c_tf.reproduce.drawing import canvas
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure
-from ga3c_tf.reproduce.figures.tables import Table, means_of
+from ga3c_tf.reproduce.figures.tables import means_of
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.estimates import growth
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Guard, above
@@ -51,7 +51,8 @@ class UtilizationFigure(Figure):
     measured = (_measures,)
     main = (CPU, "share")
     by_game = True
-    tables = (Table(("network",), means_of(CPU, GPU)),)
+    rows = ("network",)
+    columns = means_of(CPU, GPU)
 
     def planned(self, budget, game, seed):
         length = GPU_LENGTH if budget == "gpu" else {}
