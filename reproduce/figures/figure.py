@@ -1,8 +1,8 @@
 """What a table or figure consists of: a grid of runs, metrics, claims, tables and a picture.
 
-A figure is a class with attributes, in a module in a folder beside this one, with a `FIGURE`; the registry
-finds it. Its words are in figures.toml, in the order of the results page: place in the paper, headline, and
-the texts of its claims. It has
+A figure is a class with attributes, in a module in a folder beside this one, where the registry finds it. Its
+words are in figures.toml, in the order of the results page: place in the paper, headline, and the texts of
+its claims. It has
 
 - `games` and `planned`, its runs at a budget, for one game and seed; `smoke` has the settings of its runs of
   a few seconds;
@@ -101,7 +101,7 @@ class Figure:
 
     def __init__(self) -> None:
         vars(self).update(all_words().get(self.name, {}))
-        if not self.tables:
+        if self.rows and not self.tables:
             self.tables = (Table(self.rows, self.columns),)
 
     def seeds(self, budget: str, game: str) -> int:

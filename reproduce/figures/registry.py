@@ -12,17 +12,23 @@ from ga3c_tf.reproduce.figures.figure import WORDS, Figure, all_words
 
 
 def _figures() -> dict[str, Figure]:
-    """Return the figures of all modules in this package and its subpackages, in the order of their words.
+    """Return a figure of each class in the modules of this package, in the order of their words.
 
     Raises:
         UserError: a figure has no words, or words have no figure.
     """
-    names = [module.name for module in pkgutil.walk_packages(figures.__path__, f"{figures.__name__}.")]
-    modules = [importlib.import_module(name) for name in names if name != __name__]
-    by_name = {module.FIGURE.name: module.FIGURE for module in modules if hasattr(module, "FIGURE")}
+    for module in pkgutil.walk_packages(figures.__path__, f"{figures.__name__}."):
+        if module.name != __name__:
+            importlib.import_module(module.name)
+    by_name = {kind.name: kind for kind in _kinds(Figure)}
     for name in by_name.keys() ^ all_words().keys():
-        raise UserError(f"{WORDS} and the modules with a FIGURE differ: {name} is in one of them only")
-    return {name: by_name[name] for name in all_words()}
+        raise UserError(f"{WORDS} and the classes of figures differ: {name} is in one of them only")
+    return {name: by_name[name]() for name in all_words()}
+
+
+def _kinds(base: type[Figure]) -> list[type[Figure]]:
+    """Return the classes of all figures."""
+    return [kind for derived in base.__subclasses__() for kind in (derived, *_kinds(derived))]
 
 
 FIGURES = _figures()

@@ -13,7 +13,7 @@ from pathlib import Path
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.learning import scores, table_3
+from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import grouped
 from ga3c_tf.reproduce.figures.metrics import RANDOM
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
@@ -73,7 +73,7 @@ def said(folder: ResultsFolder, figures: Sequence[Figure], budget: str) -> list[
 def _texts(folder: ResultsFolder) -> dict[Path, str]:
     """Return the text of each page by its file."""
     begun = chapters(folder)
-    tables = {chapter.budget: chapter.table for chapter in begun if chapter.figure is scores.FIGURE}
+    tables = {chapter.budget: chapter.table for chapter in begun if chapter.figure.name == "scores"}
     random = dict(RANDOM_SCORES)
     for table in tables.values():
         random = table.series(RANDOM, ["game"]).to_dict() | random
@@ -101,7 +101,7 @@ def _figure_pages(
     by_figure = grouped(begun, lambda chapter: chapter.figure.name)
     pages = {"RULES.md": lines_of("rules.md", published_here=folder.published, figures=list(by_figure))}
     for name, of_figure in by_figure.items():
-        of_games = games if name == scores.FIGURE.name else None
+        of_games = games if name == "scores" else None
         pages[f"pages/{name}.md"] = figure_page.lines(folder, of_figure, of_games)
     return pages
 

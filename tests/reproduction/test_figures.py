@@ -21,7 +21,7 @@ from ga3c_tf.reproduce.figures.lag import (
     sources_of_lag,
     tolerated_lag,
 )
-from ga3c_tf.reproduce.figures.learning import scores, speed, table_3, wall_clock
+from ga3c_tf.reproduce.figures.learning import speed, table_3, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import adjustment, pps, queues, utilization
 from ga3c_tf.reproduce.measures.records import Record
@@ -204,7 +204,7 @@ def test_wall_clock_counts_from_the_end_of_the_first_episode_of_each_session(fol
     ends = run.curve["time_s"]
     reached = next(time for time, score in zip(ends, run.curve["rolling_score"], strict=True) if score >= 150)
     waited = ends[0] + (ends[ends > 30.0][0] - 30.0) * (reached > 30.0)
-    measures = {measure.metric: measure.value for measure in wall_clock.FIGURE.measures(run)}
+    measures = {measure.metric: measure.value for measure in FIGURES["wall-clock"].measures(run)}
     assert measures[wall_clock.TIME] == pytest.approx(reached - waited)
 
 
@@ -252,7 +252,7 @@ def test_a_score_is_judged_by_the_papers(measured, text):
     runs = [table_3.training("paper", "boxing", seed) for seed in (1, 2, 3)]
     results = drawn(runs, lambda spec: dict(zip(["score"], measured[spec.seed - 1 :], strict=False)), "paper")
     results.paper.extend(papers("boxing"))
-    assert table_3.in_words(scores.FIGURE.table(results)) == text
+    assert table_3.in_words(FIGURES["scores"].table(results)) == text
 
 
 def policy_lags(change=lambda setting, rate: {}):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ga3c_tf.reproduce.figures.learning import scores, table_3
+from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 
@@ -39,7 +39,7 @@ def verdicts():
             if folder.has_records(figure, budget):
                 results = folder.results(figure, budget)
                 rows = {claim.key: row(claim) for claim in figure.verdicts(results)}
-                if figure is scores.FIGURE:
+                if figure.name == "scores":
                     for game, part in table_3.scored_games(figure.table(results)).items():
                         estimate = table_3.verdict(part).estimate
                         rows[game] = {"kind": table_3.in_words(part), **numbers(estimate, math.nan)}

@@ -15,7 +15,6 @@ from invented_runs import SESSION, invent, made, recorded, write_table
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.runs import archive, execute, watch
 from ga3c_tf.reproduce.runs.archive import pack, read_run, unpack
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -25,7 +24,7 @@ from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
 
 
 def test_the_rates_are_those_after_the_warm_up(tmp_path):
-    [spec, *_] = tps.FIGURE.specs("quick", "pong", 1)
+    [spec, *_] = FIGURES["tps"].specs("quick", "pong", 1)
     steady = invent(tmp_path, spec, rate=100.0, batch=4).steady(15.0)
     assert steady["pps"] == pytest.approx(100, rel=0.02) and steady["tps"] == pytest.approx(25, rel=0.05)
     assert 28 < steady["seconds"] <= 30
@@ -33,7 +32,7 @@ def test_the_rates_are_those_after_the_warm_up(tmp_path):
 
 def test_the_start_of_a_resumed_session_is_left_out_too(tmp_path):
     """100 steps/s in both sessions, and in the first 10 s of each none, since processes start."""
-    [spec, *_] = tps.FIGURE.specs("quick", "pong", 1)
+    [spec, *_] = FIGURES["tps"].specs("quick", "pong", 1)
     run = invent(tmp_path, spec, sessions=[SESSION, {**SESSION, "time_s": 25.0}])
     steps = {time: 100 * (max(0, min(time, 25) - 10) + max(0, time - 35)) for time in range(5, 51, 5)}
     rows = [
@@ -47,7 +46,7 @@ def test_the_start_of_a_resumed_session_is_left_out_too(tmp_path):
 
 
 def test_a_run_with_one_row_is_taken_as_a_whole(tmp_path):
-    [spec, *_] = tps.FIGURE.specs("quick", "pong", 1)
+    [spec, *_] = FIGURES["tps"].specs("quick", "pong", 1)
     run = invent(tmp_path, spec)
     row = {"time_s": 10.0, "agent_steps": 500, "updates": 100, "training_batch": ""}
     write_table(run.path / "metrics.csv", METRIC_COLUMNS, [row])
@@ -66,7 +65,7 @@ def test_the_curve_is_the_rolling_mean(tmp_path):
     ]
     write_table(tmp_path / "episodes.csv", EPISODE_COLUMNS, rows)
     write_curve(tmp_path, curve_of(tmp_path, 100))
-    [spec, *_] = tps.FIGURE.specs("quick", "pong", 1)
+    [spec, *_] = FIGURES["tps"].specs("quick", "pong", 1)
     curve = RecordedRun(spec, tmp_path, {}).curve
     assert 100 < len(curve["time_s"]) <= 300 and (np.diff(curve["episodes"]) > 0).all()
     assert curve["episodes"][-1] == 700 and curve["agent_steps"][-1] == 7000
@@ -75,7 +74,7 @@ def test_the_curve_is_the_rolling_mean(tmp_path):
 
 
 def test_a_run_of_two_sources_or_machines_says_so(tmp_path):
-    [one, other, *_] = tps.FIGURE.specs("quick", "pong", 1)
+    [one, other, *_] = FIGURES["tps"].specs("quick", "pong", 1)
     assert invent(tmp_path, one).dirty is False
     changed = {**SESSION, "commit": "d" * 40, "cpu": "two abaci"}
     run = invent(tmp_path, other, sessions=(SESSION, changed))

@@ -73,6 +73,3 @@ class BatchSizeFigure(Figure):
             key = f"{prefix}batch-{size}"
             claims.append(self.claim(key, test, guards, size=size, smallest=smallest, **words))
         return claims
-
-
-FIGURE = BatchSizeFigure()

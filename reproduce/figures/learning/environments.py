@@ -144,6 +144,3 @@ class EnvironmentsFigure(Figure):
     def reach(self, part):
         random = random_mean(part)
         return None if random is None else random + LEAST_SHOWN
-
-
-FIGURE = EnvironmentsFigure()

@@ -129,6 +129,3 @@ class LadderFigure(Figure):
             best = part.series(SCORE, ["rate"])
             rows += part.select(rate=best.idxmax()).rows if len(best) else []
         return replace(table, rows=rows)
-
-
-FIGURE = LadderFigure()

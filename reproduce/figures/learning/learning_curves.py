@@ -85,6 +85,3 @@ class LearningCurvesFigure(Figure):
 
 def _label(spec):
     return f"{SYSTEMS[spec.system]}, learning rate {spec.config.learning_rate:g}"
-
-
-FIGURE = LearningCurvesFigure()

@@ -103,6 +103,3 @@ class PapersAlgorithmFigure(Figure):
         missing = len(measured) < len(differences) or table.missing.applies
         guards = [Guard(RUNS_MISSING, missing), Guard(FEW_SEEDS, fewest < LEAST_SEEDS)]
         return [self.claim("smaller-epsilon", above(estimate), guards)]
-
-
-FIGURE = PapersAlgorithmFigure()

@@ -55,6 +55,3 @@ class QLearningFigure(Figure):
             preset_spec(preset, game, seed, steps=STEPS).in_turn(first + place).called(name)
             for place, (name, preset) in enumerate(PRESETS.items())
         ]
-
-
-FIGURE = QLearningFigure()

@@ -62,6 +62,3 @@ class ReplayBatchesFigure(BatchSizeFigure):
     def claims(self, table):
         parts = table.parts("system")
         return [claim for system, part in parts for claim in self.of_sizes(part, f"{system}-", system=system)]
-
-
-FIGURE = ReplayBatchesFigure()

@@ -78,6 +78,3 @@ class SampleEfficiencyFigure(Figure):
             estimate = paired(part.series(metric), limit).looked(looks)
             claims.append(self.claim(key, above(estimate), [part.missing]))
         return claims
-
-
-FIGURE = SampleEfficiencyFigure()

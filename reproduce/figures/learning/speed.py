@@ -103,6 +103,3 @@ class SpeedFigure(Figure):
         frames = part.numbers(FRAMES)
         millions = f" ({np.mean(frames) / 1e6:.1f} M frames)" if frames else ""
         return f"{super().line_name(part)}{millions}"
-
-
-FIGURE = SpeedFigure()

@@ -142,6 +142,3 @@ class WallClockFigure(Figure):
 
     def goal(self, part):
         return GOALS[part.game].score
-
-
-FIGURE = WallClockFigure()

@@ -187,6 +187,3 @@ class AdjustmentFigure(Figure):
 
     def plot(self, table, stem):
         speed_plots.adjustment_courses(table.select(dynamic=True).finished, stem)
-
-
-FIGURE = AdjustmentFigure()

@@ -139,6 +139,3 @@ class PpsFigure(Figure):
         }
         speeds = {system: part.lists("pps", "network") for system, part in table.parts("system")}
         speed_plots.speed_points(speeds, ratios, stem)
-
-
-FIGURE = PpsFigure()

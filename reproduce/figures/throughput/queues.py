@@ -98,6 +98,3 @@ class QueuesFigure(TpsFigure):
             "prediction batch (states)": table.series(BATCH, SETTING).to_dict(),
         }
         speed_plots.against_speed(rows, quantities, stem)
-
-
-FIGURE = QueuesFigure()

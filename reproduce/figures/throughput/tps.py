@@ -153,6 +153,3 @@ def _ratios(
     what = [f"TPS with {first} relative to {number} {kind}" for number in others]
     ratios = [pair.factor(limit, of="pair", what=words) for pair, words in zip(pairs, what, strict=True)]
     return ratios, speed_changed(*pairs)
-
-
-FIGURE = TpsFigure()

@@ -44,7 +44,7 @@ class UtilizationFigure(Figure):
     """Has the GA3C runs of `pps`; at the budget `gpu` they are longer."""
 
     name = "utilization"
-    games = pps.FIGURE.games
+    games = pps.PpsFigure.games
     counts = {"quick": 5, "gpu": 4}
     smoke = ({"called": ("mlp",)},)
     labels = {"network": str}
@@ -76,6 +76,3 @@ class UtilizationFigure(Figure):
         }
         usual: dict[str, Any] = {"columns": 2, "apart": 0.1, "ends": (0, 102)}
         canvas.mark_picture(percent, "busy (%)", stem, 1.9, **usual)
-
-
-FIGURE = UtilizationFigure()
