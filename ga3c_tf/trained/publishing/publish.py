@@ -116,8 +116,8 @@ def publish_weights(weights: Path, folder: Path, agent: TrainedAgent) -> dict:
     check_no_links(weights)
     score = json.loads((weights / SCORE).read_text())
     config = read_config(weights)
-    # The file of weights is another one than the card describes.
     with _writing(folder):
+        # The file of weights is another one than the card describes.
         lines = [line for line in (weights / CARD).read_text().splitlines() if f"- `{FILE}`" not in line]
         weights_themselves = shutil.ignore_patterns(FILE, SAFETENSORS)
         shutil.copytree(weights, folder, ignore=weights_themselves, dirs_exist_ok=True)
