@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ga3c_tf.reproduce.drawing.canvas import COLORS, canvas, draw_level, handles, legend_above, save
-from ga3c_tf.reproduce.drawing.score_plots import color_of, draw_curves
+from ga3c_tf.reproduce.drawing.canvas import COLORS, canvas, handles, legend_above, save
+from ga3c_tf.reproduce.drawing.score_plots import Panel, color_of, draw_rows
 from ga3c_tf.reproduce.runs.run import RecordedRun
 
 SHOWN = (0.0, 1.5)
@@ -21,15 +21,14 @@ def lag_picture(rates: dict[str, dict[str, list[RecordedRun]]], random: float | 
     below. The runs are by learning rate in words, and by setting.
     """
     figure, axes = canvas(len(rates) + 1, 2, 1.0 + 1.35 * (len(rates) + 1))
-    for row, (title, by_setting) in zip(axes, rates.items(), strict=False):
-        time, steps = row
-        draw_curves(row, {name: [run.curve for run in runs] for name, runs in by_setting.items()})
-        draw_level(row, random)
+    curves = {
+        title: {name: [run.curve for run in runs] for name, runs in by_setting.items()}
+        for title, by_setting in rates.items()
+    }
+    draw_rows(axes[:-1], [Panel(title, of_lines, random) for title, of_lines in curves.items()])
+    for time, steps in axes[:-1]:
         steps.sharey(time)
         steps.tick_params(labelleft=False)
-        time.set_ylabel(f"{title}\nscore")
-    axes[-2, 0].set_xlabel("time (minutes)")
-    axes[-2, 1].set_xlabel("agent steps (millions)")
     boxes = figure.add_subplot(axes[-1, 0].get_gridspec()[-1, :])
     for axis in axes[-1]:
         axis.remove()

@@ -123,6 +123,13 @@ def score_curves(panels: Sequence[Panel], stem: Path, time_label: str = "time (m
     The label of the axis of time says what the time counts from.
     """
     figure, axes = canvas(len(panels), 2, 0.6 + 1.4 * len(panels), sharey="row")
+    draw_rows(axes, panels, time_label)
+    legend_above(figure, handles(axes.flat), 2)
+    save(figure, stem)
+
+
+def draw_rows(axes: Sequence, panels: Sequence[Panel], time_label: str = "time (minutes)") -> None:
+    """Draw a row of two axes for each panel, as `score_curves` does."""
     for row, (title, curves, random, goal, reach) in zip(axes, panels, strict=True):
         time = row[0]
         draw_curves(row, curves, apart=goal is not None)
@@ -135,10 +142,8 @@ def score_curves(panels: Sequence[Panel], stem: Path, time_label: str = "time (m
             time.set_xscale("log")
             time.xaxis.set_major_formatter("{x:g}")
         time.set_ylabel(f"{title}\nscore" if title else "score")
-    axes[-1, 0].set_xlabel(time_label)
-    axes[-1, 1].set_xlabel("agent steps (millions)")
-    legend_above(figure, handles(axes.flat), 2)
-    save(figure, stem)
+    axes[-1][0].set_xlabel(time_label)
+    axes[-1][1].set_xlabel("agent steps (millions)")
 
 
 def draw_curves(axes: Sequence, curves: Mapping[str, Sequence[Columns]], apart: bool = False) -> None:
