@@ -28,10 +28,9 @@ from typing import Any, NamedTuple
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing import score_plots
-from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Results
+from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Results, record_of
 from ga3c_tf.reproduce.figures.normalized import random_mean
 from ga3c_tf.reproduce.figures.plans import smoke_spec
-from ga3c_tf.reproduce.figures.recording import record_of
 from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures.records import Record
 from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, judged, observed

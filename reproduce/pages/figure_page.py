@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from ga3c_tf.reproduce.figures.normalized import papers_score
 from ga3c_tf.reproduce.measures.text import game_title
 from ga3c_tf.reproduce.measures.verdicts import NO_DIFFERENCE, Claim
+from ga3c_tf.reproduce.pages import lines_of
 from ga3c_tf.reproduce.pages.findings import Chapter
 from ga3c_tf.reproduce.pages.nine_games import NineGames, span
-from ga3c_tf.reproduce.pages.prose import lines_of
 from ga3c_tf.reproduce.pages.sentences import cells, sentence
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder

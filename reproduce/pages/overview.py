@@ -18,9 +18,9 @@ from ga3c_tf.reproduce.measures.verdicts import (
     RUNS_MISSING,
     Verdict,
 )
+from ga3c_tf.reproduce.pages import lines_of
 from ga3c_tf.reproduce.pages.findings import ATARI, SUBJECTS, Chapter, counts
 from ga3c_tf.reproduce.pages.nine_games import NineGames, aggregate
-from ga3c_tf.reproduce.pages.prose import lines_of
 from ga3c_tf.reproduce.pages.sentences import Interval, Number, sentence
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 

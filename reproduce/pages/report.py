@@ -17,10 +17,9 @@ from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import grouped
 from ga3c_tf.reproduce.figures.metrics import RANDOM
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
-from ga3c_tf.reproduce.pages import figure_page, overview
+from ga3c_tf.reproduce.pages import figure_page, lines_of, overview
 from ga3c_tf.reproduce.pages.findings import Chapter, chapters
 from ga3c_tf.reproduce.pages.nine_games import NineGames
-from ga3c_tf.reproduce.pages.prose import lines_of
 from ga3c_tf.reproduce.pages.sentences import sentence
 from ga3c_tf.reproduce.results import pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder

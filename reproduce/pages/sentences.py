@@ -13,7 +13,7 @@ import numpy as np
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
 from ga3c_tf.reproduce.measures.text import game_title, number
 from ga3c_tf.reproduce.measures.verdicts import Claim
-from ga3c_tf.reproduce.pages.prose import TEMPLATES
+from ga3c_tf.reproduce.pages import TEMPLATES
 
 FILE = "sentences.toml"
 """Phrases by figure and key of the claim, which may be a pattern."""

@@ -14,9 +14,8 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.estimates import Effect
 from ga3c_tf.reproduce.measures.verdicts import HOLDS, INCONCLUSIVE, NO_DIFFERENCE, Claim, Verdict, above
-from ga3c_tf.reproduce.pages import overview
+from ga3c_tf.reproduce.pages import TEMPLATES, lines_of, overview
 from ga3c_tf.reproduce.pages.findings import ATARI, SMALL, SPEED, chapters, counts
-from ga3c_tf.reproduce.pages.prose import TEMPLATES, lines_of
 from ga3c_tf.reproduce.pages.report import said, stale_pages, write_pages
 from ga3c_tf.reproduce.pages.sentences import PLAIN, cells, phrase, sentence
 from ga3c_tf.reproduce.results import pretrained
