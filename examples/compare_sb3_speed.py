@@ -4,8 +4,8 @@
 
 All systems start, and then train in turn, `--repeats` times: while one trains for `--seconds`, the others are
 stopped (SIGSTOP). The result is agent steps per second, and the processor time per step, which depends less
-on what else the machine does. The table has the medians of the turns, without those that other programs
-disturbed. Results are added to the file.
+on what else the machine does. The table has the medians of the turns that other programs did not disturb,
+or the turn that they disturbed least. Results are added to the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SYSTEMS = ("sb3-a2c", "a2c", "sb3-ppo", "ppo", "ga3c")
 ROW_SECONDS = 0.2
 """Least time between two rows of steps."""
 DISTURBED = 0.15
-"""Cores that other programs may use during a turn of the table."""
+"""Cores that other programs may use during an undisturbed turn."""
 Turn = tuple[float, float, float]
 """Agent steps per second, microseconds of processor time per agent step, cores that other programs used."""
 
@@ -160,7 +160,7 @@ def table(file: Path) -> str:
     lines = ["| environment | system | steps per second | processor time per step |", "|---|---|---|---|"]
     for result in json.loads(file.read_text())["results"]:
         for system, turns in result["turns"].items():
-            turns = [turn for turn in turns if turn[2] <= DISTURBED] or turns
+            turns = [turn for turn in turns if turn[2] <= DISTURBED] or [min(turns, key=lambda turn: turn[2])]
             speed, used, _ = (statistics.median(values) for values in zip(*turns, strict=True))
             threads = "" if result["threads"] == 1 else f", {result['threads']} threads"
             lines.append(f"| {result['environment']} | {system}{threads} | {speed:,.0f} | {used:,.0f} µs |")
