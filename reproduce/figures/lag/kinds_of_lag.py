@@ -5,6 +5,7 @@ A language model's trainer has both: it collects with older weights, and makes s
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ga3c_tf.reproduce.figures.figure import Figure
@@ -94,15 +95,20 @@ class KindsOfLagFigure(Figure):
         return claims
 
     def plot(self, table, stem):
-        lines = {
-            kind: {
-                f"{correction}, {lag}": part.numbers(SCORE)
-                for (correction, lag), part in table.select(kind=kind).parts("correction", "lag")
-            }
-            for kind in table.names("kind")
+        mark_scores(table, "kind", stem)
+
+
+def mark_scores(table: Measurements, dimension: str, stem: Path) -> None:
+    """Draw the scores with each correction and lag, with a mark for each value of a dimension."""
+    marks = {
+        name: {
+            f"{correction}, {lag}": cell.numbers(SCORE)
+            for (correction, lag), cell in part.parts("correction", "lag")
         }
-        label = "mean score (bars: range of seeds)"
-        drawing("canvas").mark_picture(lines, label, stem, 2.6, level=random_mean(table))
+        for name, part in table.parts(dimension)
+    }
+    label = "mean score (bars: range of seeds)"
+    drawing("canvas").mark_picture(marks, label, stem, 2.6, level=random_mean(table))
 
 
 def _difference(table: Measurements, kind: str) -> Effect:

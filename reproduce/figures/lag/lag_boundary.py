@@ -11,6 +11,7 @@ with both.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -73,19 +74,20 @@ def gains(table: Measurements) -> np.ndarray:
     return every.to_numpy(float).reshape([len(axis) for axis in axes])
 
 
-def shares(gain: np.ndarray) -> np.ndarray:
+def shares(gain: np.ndarray, least: float = GAIN) -> np.ndarray:
     """Return gains [..., seed, lag] as shares of the gain without lag, which is averaged over the seeds.
 
-    Seeds without all lags are left out, as not-a-number, and settings whose gain without lag is below `GAIN`.
+    Seeds without all lags are left out, as not-a-number, and settings whose gain without lag is below
+    `least`.
     """
     whole = np.where(np.isfinite(gain).all(axis=-1, keepdims=True), gain, np.nan)
     without = np.ma.masked_invalid(whole[..., :1]).mean(axis=-2, keepdims=True).filled(np.nan)
-    return whole / np.where(without >= GAIN, without, np.nan)
+    return whole / np.where(without >= least, without, np.nan)
 
 
-def area(share: np.ndarray) -> np.ndarray:
-    """Return the area under the curve of the share of the gain over the base-2 logarithm of the lag."""
-    return np.trapezoid(share[..., 1:], np.log2(LAGS[1:]), axis=-1)
+def area(share: np.ndarray, lags: Sequence[int] = LAGS[1:]) -> np.ndarray:
+    """Return the area under the curve of shares [..., lag] over the base-2 logarithm of the lags above 0."""
+    return np.trapezoid(share[..., 1:], np.log2(lags), axis=-1)
 
 
 def shift(gain: np.ndarray, compared: int) -> float:

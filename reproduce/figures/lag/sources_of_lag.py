@@ -11,6 +11,7 @@ from typing import Any
 
 from ga3c_tf.config import Config
 from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.lag.kinds_of_lag import mark_scores
 from ga3c_tf.reproduce.figures.lag.tolerated_lag import (
     AGENTS,
     BATCH,
@@ -22,8 +23,6 @@ from ga3c_tf.reproduce.figures.lag.tolerated_lag import (
 )
 from ga3c_tf.reproduce.figures.measurements import Measure
 from ga3c_tf.reproduce.figures.metrics import END, KL, LAG, SAMPLE_SIZE, SCORE, score_of_run
-from ga3c_tf.reproduce.figures.normalized import random_mean
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.tables import Table, means_of
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, paired
 from ga3c_tf.reproduce.measures.verdicts import differs
@@ -110,15 +109,7 @@ class SourcesOfLagFigure(Figure):
         return claims
 
     def plot(self, table, stem):
-        lines = {
-            source: {
-                f"{correction}, {lag}": cell.numbers(SCORE)
-                for (correction, lag), cell in part.parts("correction", "lag")
-            }
-            for source, part in table.parts("source")
-        }
-        label = "mean score (bars: range of seeds)"
-        drawing("canvas").mark_picture(lines, label, stem, 2.6, level=random_mean(table))
+        mark_scores(table, "source", stem)
 
 
 FIGURE = SourcesOfLagFigure()

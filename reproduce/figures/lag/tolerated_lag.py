@@ -19,6 +19,7 @@ import pandas as pd
 from ga3c_tf.config.corrections import CLIPPED, parts_of
 from ga3c_tf.reproduce.figures import metrics
 from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.lag import lag_boundary
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
 from ga3c_tf.reproduce.figures.metrics import END, SCORE, gain
 from ga3c_tf.reproduce.figures.pictures import drawing
@@ -46,6 +47,7 @@ CORRECTIONS = (
     "impact",
 )
 LAGS = (1, 4, 16, 64, 256)
+OCTAVES = math.log2(LAGS[-1] / LAGS[0])
 STEPS = {"cartpole": 200_000, "minatar_breakout": 300_000, "minatar_space_invaders": 300_000}
 AGENTS = 32
 BATCH = 160
@@ -89,32 +91,29 @@ def lagged_spec(game: str, seed: int, correction: str, lag: int, **settings: Any
     return run_spec(game, seed, "a2c", **chosen, correction=correction, steps=steps)
 
 
-def gain_without_lag(table: Measurements) -> float:
-    """Return the mean gain of the runs without lag, in points; not-a-number if there are none."""
-    return float(np.mean([gain(row) for row in table.select(lag=0).rows if row.run.ended] or [math.nan]))
-
-
 def little_learned(table: Measurements) -> Guard:
     """Whether too little is learned without lag to say what lag costs."""
-    return Guard(TOO_SHORT, not gain_without_lag(table) >= GAIN.get(table.game, 1.0))
+    gains = [gain(row) for row in table.select(lag=0).rows if row.run.ended]
+    return Guard(TOO_SHORT, not gains or not np.mean(gains) >= least_gain(table))
+
+
+def least_gain(table: Measurements) -> float:
+    """Return the points that must be gained without lag."""
+    return GAIN.get(table.game, 1.0)
 
 
 def shares(table: Measurements, correction: str) -> pd.DataFrame:
-    """Return the share of the gain that is left, by seed (rows) and lag; not-a-number where a run lacks."""
-    rows = table.select(correction=correction, lag=LAGS).rows
-    ended = {row.key(("seed", "lag")): gain(row) for row in rows if row.run.ended}
-    gains = pd.Series(ended, dtype=float)
-    if gains.empty:
-        return pd.DataFrame(columns=LAGS)
-    return (gains.unstack() / gain_without_lag(table)).reindex(columns=LAGS)
+    """Return the share of the gain without lag that is left, by seed with all lags (rows) and lag."""
+    rows = [*table.select(lag=0).rows, *table.select(correction=correction, lag=LAGS).rows]
+    gains = pd.Series({row.key(("seed", "lag")): gain(row) for row in rows if row.run.ended}, dtype=float)
+    every = gains.reindex(pd.MultiIndex.from_product([table.names("seed"), (0, *LAGS)])).unstack()
+    left = lag_boundary.shares(every.to_numpy(), least_gain(table))
+    return pd.DataFrame(left, every.index, every.columns).dropna()
 
 
 def mean_share(share: pd.DataFrame) -> pd.Series:
-    """Return the mean share of the gain over the logarithm of the lag, by seed with all lags."""
-    places = np.log2(LAGS)
-    whole = share.dropna()
-    areas = np.trapezoid(whole.to_numpy(float), places, axis=1) / (places[-1] - places[0])
-    return pd.Series(areas, whole.index)
+    """Return the mean share of the gain over the logarithm of the lag, by seed."""
+    return pd.Series(lag_boundary.area(share.to_numpy(), LAGS) / OCTAVES, share.index)
 
 
 def tolerated(share: pd.DataFrame) -> np.ndarray:
@@ -123,10 +122,9 @@ def tolerated(share: pd.DataFrame) -> np.ndarray:
     It is the length of the logarithm of the lag over which at least `KEPT` is left, with straight lines
     between the lags: where the share falls, the place at which it passes `KEPT`.
     """
-    places = np.log2(LAGS)
-    fine = np.linspace(places[0], places[-1], 1601)
-    rows = [np.interp(fine, places, row) >= KEPT for row in share.dropna().to_numpy(float)]
-    return np.array([row.mean() * (places[-1] - places[0]) for row in rows])
+    fine = np.linspace(0, OCTAVES, 1601)
+    rows = [np.interp(fine, np.log2(LAGS), row) >= KEPT for row in share[list(LAGS)].to_numpy()]
+    return OCTAVES * np.array([row.mean() for row in rows])
 
 
 def tolerated_lag(part: Measurements) -> str:
@@ -137,7 +135,7 @@ def tolerated_lag(part: Measurements) -> str:
     middle = number(2 ** float(powers.mean()))
     if len(powers) < LEAST_SEEDS:
         return middle
-    ends = np.clip(student_interval(powers), 0.0, math.log2(LAGS[-1]))
+    ends = np.clip(student_interval(powers), 0.0, OCTAVES)
     low, high = map(number, np.exp2(ends).tolist())
     return f"{middle} [{low}, {high}]"
 
