@@ -124,7 +124,7 @@ def errors(runs: pd.DataFrame, measure: str) -> pd.Series:
         return pd.Series(dtype=float)
     heights = isotonic_regression(points["mean"], weights=points["size"]).x
     predicted = np.interp(lagged[measure], points.index, heights)
-    return (loss - predicted).abs()[~is_fitted].groupby(lagged["seed"]).mean()
+    return (loss - predicted).abs()[~is_fitted].groupby(lagged["seed"]).mean().dropna()
 
 
 def correlation_of(measure: str, by: Sequence[str]) -> Cell:
