@@ -7,7 +7,7 @@ from batches import SEGMENTS
 
 from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.algorithms.actor_critic.advantages import Advantages, normalized
-from ga3c_tf.algorithms.actor_critic.correction import Correction
+from ga3c_tf.algorithms.actor_critic.corrections import Correction
 from ga3c_tf.algorithms.actor_critic.trust_regions import clipped
 from ga3c_tf.algorithms.actor_critic.weights import Unweighted
 from ga3c_tf.config import Config

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from ga3c_tf.algorithms.actor_critic.correction import Correction
-from ga3c_tf.algorithms.actor_critic.corrections import correction_of
+from ga3c_tf.algorithms.actor_critic.corrections import Correction, correction_of
 from ga3c_tf.algorithms.actor_critic.probabilities import entropy, log_policy, log_taken, policy
 from ga3c_tf.algorithms.actor_critic.reductions import total
 from ga3c_tf.config import Config, check_name
