@@ -12,6 +12,8 @@ from ga3c_tf.workers.minibatches import Minibatches
 ACTIONS = 3
 SEGMENTS = json.loads((Path(__file__).parent / "data" / "corrections.json").read_text())
 """Segments with the numbers that a reference implementation gives for them."""
+PUBLISHED = json.loads((Path(__file__).parent / "data" / "published.json").read_text())
+"""A batch, the gradients of its policy loss, summed over the steps, and its measures, by published code."""
 SKIPPED = 17
 """Every so many batches one is not finite."""
 

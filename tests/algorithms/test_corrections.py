@@ -1,12 +1,9 @@
 """Corrections of policy lag, against a reference, slow sums and hand-derived gradients."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 import tensorflow as tf
-from batches import SEGMENTS
+from batches import PUBLISHED, SEGMENTS
 
 from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.algorithms.actor_critic.corrections import correction_of
@@ -32,8 +29,6 @@ COMBINED = (
     "v-trace+m2po+ess",
 )
 CORRECTIONS = (*NAMES, *COMBINED)
-PUBLISHED = json.loads((Path(__file__).parents[1] / "data" / "published.json").read_text())
-"""Gradients of the policy loss, summed over the steps, by verl, AReaL and TRL."""
 IDLE = ("none", "epsilon", "ess")  # they leave the gradient as it is, whatever the lag
 LAGGED = [name for name in CORRECTIONS if name not in IDLE]
 

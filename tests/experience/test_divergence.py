@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from batches import SEGMENTS
+from batches import PUBLISHED, SEGMENTS
 
 from ga3c_tf.algorithms.actor_critic.losses import find_loss
 from ga3c_tf.config import Config
@@ -27,6 +27,15 @@ def test_it_is_that_of_the_reference(segment):
     assert found.kl == pytest.approx(segment["log_ratio_mean"], rel=1e-5)
     steps = len(segment["rewards"])
     assert found.effective_sample_size * steps == pytest.approx(segment["effective_sample_size"], rel=1e-5)
+
+
+def test_it_is_that_of_published_code():
+    logits = np.array(PUBLISHED["logits"])
+    log_pi = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    of_actions = log_pi[np.arange(len(logits)), PUBLISHED["actions"]]
+    found = divergence(of_actions, np.array(PUBLISHED["log_mu"]), Bounds())
+    for name in ("kl", "k3", "chi_squared", "effective_sample_size"):
+        assert getattr(found, name) == pytest.approx(PUBLISHED["measures"][name], rel=1e-6)
 
 
 def test_over_many_actions_it_is_the_divergence_of_the_policies():
