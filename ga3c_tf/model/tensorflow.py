@@ -31,7 +31,7 @@ def import_quietly(module: str) -> types.ModuleType:
         os.dup2(greetings.fileno(), 2)
         try:
             return importlib.import_module(module)
-        except BaseException:
+        except Exception:  # not Ctrl-C, which fails for no reason that the messages say
             greetings.seek(0)
             os.write(saved, greetings.read())
             raise
