@@ -5,8 +5,8 @@ only device; `tests/systems/test_devices.py` starts programs with several.
 import contextlib
 import functools
 import itertools
-import os
 import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -262,8 +262,19 @@ def test_a_device_that_does_not_answer_ends_the_update_in_one_line(monkeypatch, 
     test_ends.set()
 
 
-def test_a_pause_of_the_program_is_no_fault_of_a_device(monkeypatch):
-    monkeypatch.setattr(device_threads, "LIMIT_SECONDS", 3)
-    program = os.getpid()
-    pause = subprocess.Popen(["sh", "-c", f"kill -STOP {program}; sleep 4; kill -CONT {program}"])
-    assert device_threads.call_on_devices(["/CPU:1"], pause.wait, [None]) == [0]
+PAUSED = """
+import os
+import subprocess
+
+from ga3c_tf.algorithms.actor_critic.replicas import device_threads
+
+device_threads.LIMIT_SECONDS = 3
+program = os.getpid()
+pause = subprocess.Popen(["sh", "-c", f"kill -STOP {program}; sleep 4; kill -CONT {program}"])
+assert device_threads.call_on_devices(["/CPU:1"], pause.wait, [None]) == [0]
+"""
+"""A program that is stopped for longer than a device may take. It is none of a shell, which would notice."""
+
+
+def test_a_pause_of_the_program_is_no_fault_of_a_device():
+    subprocess.run([sys.executable, "-c", PAUSED], check=True)
