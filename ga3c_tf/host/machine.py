@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import platform
-import re
 import subprocess
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +24,10 @@ PACKAGES = (
     "pillow",
     "minatar",
 )
+CPUINFO = Path("/proc/cpuinfo")
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni")
+"""Instruction sets that the speed of predictions and updates depends on most, as named in /proc/cpuinfo."""
 
 
 def package_versions() -> dict[str, str]:
@@ -65,11 +67,8 @@ def source_version() -> dict:
 
 def machine() -> dict:
     """Return the processor's name and properties, the usable cores, memory in GiB and operating system."""
-    cpu = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError, AttributeError):
-        cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[1]  # type: ignore[index]
     return {
-        "cpu": cpu,
+        "cpu": _first_core().get("model name") or platform.processor() or platform.machine(),
         "processor": processor(),
         "cores": usable_cores(),
         "memory_gib": round(total_gib(), 1),
@@ -82,12 +81,6 @@ def usable_cores() -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cpu_quota()
     return allowed if quota >= allowed else max(1, math.ceil(quota))
-
-
-CPUINFO = Path("/proc/cpuinfo")
-CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni")
-"""Instruction sets that the speed of predictions and updates depends on most, as named in /proc/cpuinfo."""
 
 
 def processor() -> dict:
