@@ -12,12 +12,12 @@ from typing import Any
 
 import pandas as pd
 
+from ga3c_tf.reproduce.drawing import canvas
 from ga3c_tf.reproduce.figures import metrics
 from ga3c_tf.reproduce.figures.figure import Added, Figure
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import SCORE
 from ga3c_tf.reproduce.figures.normalized import random_mean
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import learning_spec
 from ga3c_tf.reproduce.figures.tables import Cell, Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
@@ -189,7 +189,7 @@ class CorrectionsFigure(Figure):
             for name, part in table.select(added=False).parts("correction")
         }
         label = "mean score (bars: range of seeds)"
-        drawing("canvas").mark_picture(lines, label, stem, 2.6, level=random_mean(table))
+        canvas.mark_picture(lines, label, stem, 2.6, level=random_mean(table))
 
 
 FIGURE = CorrectionsFigure()

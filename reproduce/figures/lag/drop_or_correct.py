@@ -12,7 +12,7 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure
 from ga3c_tf.reproduce.figures.metrics import LAG, lag_measures
 from ga3c_tf.reproduce.figures.plans import workers
-from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, means_of
+from ga3c_tf.reproduce.figures.tables import Table, means_of
 from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
 from ga3c_tf.reproduce.measures.verdicts import differs
@@ -67,7 +67,7 @@ class DropOrCorrectFigure(Figure):
     by_game = True
     lines = "way"
     panels = "batches"
-    tables = (Table(("batches", "way"), {**means_of(SCORE, STEPS, SHARE, LAG), **UNFINISHED}),)
+    tables = (Table(("batches", "way"), means_of(SCORE, STEPS, SHARE, LAG)),)
     words = {"minutes": MINUTES, "rate": RATE, "most": MOST}
 
     def planned(self, budget, game, seed):

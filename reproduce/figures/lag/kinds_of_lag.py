@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ga3c_tf.reproduce.drawing import canvas
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.lag.tolerated_lag import (
     AGENTS,
@@ -20,7 +21,6 @@ from ga3c_tf.reproduce.figures.lag.tolerated_lag import (
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import END, KL, LAG, SAMPLE_SIZE, SCORE
 from ga3c_tf.reproduce.figures.normalized import random_mean
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired
 from ga3c_tf.reproduce.measures.verdicts import differs
@@ -108,7 +108,7 @@ def mark_scores(table: Measurements, dimension: str, stem: Path) -> None:
         for name, part in table.parts(dimension)
     }
     label = "mean score (bars: range of seeds)"
-    drawing("canvas").mark_picture(marks, label, stem, 2.6, level=random_mean(table))
+    canvas.mark_picture(marks, label, stem, 2.6, level=random_mean(table))
 
 
 def _difference(table: Measurements, kind: str) -> Effect:

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ga3c_tf.reproduce.drawing import lag_plots
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import SCORE, first_score, gain, score_from_first_update
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired
@@ -260,7 +260,7 @@ class LagBoundaryFigure(Figure):
                 points[optimizer][T_MAX * agents, rate] = [
                     (lag, value) for row in rows for lag, value in zip(LAGS[1:], row[1:], strict=True)
                 ]
-        drawing("lag_plots").boundaries(points, KEPT, stem)
+        lag_plots.boundaries(points, KEPT, stem)
 
 
 FIGURE = LagBoundaryFigure()

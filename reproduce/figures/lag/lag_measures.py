@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from ga3c_tf.reproduce.drawing import canvas
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.lag import tolerated_lag
 from ga3c_tf.reproduce.figures.lag.tolerated_lag import CHI_SQUARED, FIRST_SEED, LAGS, M2, little_learned
@@ -25,7 +26,6 @@ from ga3c_tf.reproduce.figures.metrics import (
     first_score,
     score_from_first_update,
 )
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, paired
 from ga3c_tf.reproduce.measures.text import mean_ci
@@ -192,7 +192,7 @@ class LagMeasuresFigure(Figure):
             for measure in MEASURES
         }
         label = "rank correlation with the loss\n(bars: range of seeds)"
-        drawing("canvas").mark_picture(lines, label, stem, 2.6)
+        canvas.mark_picture(lines, label, stem, 2.6)
 
 
 FIGURE = LagMeasuresFigure()

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ga3c_tf.reproduce.drawing import lag_plots
 from ga3c_tf.reproduce.figures import metrics
 from ga3c_tf.reproduce.figures.figure import Added, Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Row, speed_changed
 from ga3c_tf.reproduce.figures.normalized import random_mean
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.plans import workers
-from ga3c_tf.reproduce.figures.tables import UNFINISHED, Table, mean_of, means_of
+from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.curves import collapsed, mean_score, share_lost
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired, paired_ratio, welch
@@ -173,7 +173,6 @@ LEARNING = {
     "mean score, equal steps": mean_of(SCORE_AT_STEPS),
     **means_of(metrics.END, LOST),
     "failed to learn": lambda part: f"{failed_to_learn(part)} of {len(part.ended)}",
-    **UNFINISHED,
 }
 ROWS = ("batches", "rate")
 
@@ -271,7 +270,7 @@ class PolicyLagFigure(Figure):
             f"{rate} learning rate": {name: runs.finished for name, runs in part.parts("batches")}
             for rate, part in table.select(added="").parts("rate")
         }
-        drawing("lag_plots").lag_picture(rates, random_mean(table), stem)
+        lag_plots.lag_picture(rates, random_mean(table), stem)
 
 
 FIGURE = PolicyLagFigure()

@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 
 from ga3c_tf.config.corrections import CLIPPED, parts_of
+from ga3c_tf.reproduce.drawing import lag_plots
 from ga3c_tf.reproduce.figures import metrics
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.lag import lag_boundary
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
 from ga3c_tf.reproduce.figures.metrics import END, SCORE, gain
-from ga3c_tf.reproduce.figures.pictures import drawing
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, paired
 from ga3c_tf.reproduce.measures.text import mean_ci, number
@@ -228,7 +228,7 @@ class ToleratedLagFigure(Figure):
 
     def plot(self, table, stem):
         means = {name: shares(table, name).mean() for name in table.names("correction")}
-        drawing("lag_plots").shares_kept(pd.DataFrame(means, LAGS).T, stem)
+        lag_plots.shares_kept(pd.DataFrame(means, LAGS).T, stem)
 
 
 FIGURE = ToleratedLagFigure()
