@@ -190,6 +190,3 @@ class CorrectionsFigure(Figure):
         }
         label = "mean score (bars: range of seeds)"
         canvas.mark_picture(lines, label, stem, 2.6, level=random_mean(table))
-
-
-FIGURE = CorrectionsFigure()

@@ -85,6 +85,3 @@ class DropOrCorrectFigure(Figure):
             test = differs(pairs.difference())
             claims.append(self.claim(batches.replace(" ", "-"), test, part.timed(pairs), batches=batches))
         return claims
-
-
-FIGURE = DropOrCorrectFigure()

@@ -115,6 +115,3 @@ def _difference(table: Measurements, kind: str) -> Effect:
     """Return the mean score with a kind of lag minus that with a constant one, seed by seed."""
     groups = (table.select(kind=kind), table.select(kind=CONSTANT))
     return paired(*(group.series(SCORE) for group in groups))
-
-
-FIGURE = KindsOfLagFigure()

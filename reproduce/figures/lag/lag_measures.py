@@ -193,6 +193,3 @@ class LagMeasuresFigure(Figure):
         }
         label = "rank correlation with the loss\n(bars: range of seeds)"
         canvas.mark_picture(lines, label, stem, 2.6)
-
-
-FIGURE = LagMeasuresFigure()

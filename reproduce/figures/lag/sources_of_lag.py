@@ -110,6 +110,3 @@ class SourcesOfLagFigure(Figure):
 
     def plot(self, table, stem):
         mark_scores(table, "source", stem)
-
-
-FIGURE = SourcesOfLagFigure()
