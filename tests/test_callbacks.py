@@ -116,7 +116,7 @@ def test_evaluations_keep_the_best_weights_and_their_score(tmp_path, system):
     evaluate = Evaluate(every=500, episodes=2)
     run = train(tmp_path / "run", [evaluate, StopAt(1000)], system=system)
     scores = run.metrics()["evaluation/score"]
-    assert evaluate.best == np.nanmax(scores) and 1 <= np.isfinite(scores).sum() < len(scores) + 1
+    assert evaluate.best == np.nanmax(scores) and np.isfinite(scores).any()
     kept = json.loads((run.path / BEST / "score.json").read_text())
     assert kept["mean"] == evaluate.best == run.summary["best_score"]
     assert "current checkpoint" in kept["protocol"] and run.summary["best_evaluated"] == str(run.path / BEST)

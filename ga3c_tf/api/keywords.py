@@ -1,6 +1,6 @@
 """The keyword arguments of `train` and `resume` with their types, which editors complete and mypy checks.
 
-`tests/test_keywords.py` compares them with the settings, and shows what a change of these needs.
+`tests/test_objects.py` compares them with the settings, and shows what a change of these needs.
 """
 
 from __future__ import annotations

@@ -129,7 +129,9 @@ def kill_family(process: BaseProcess) -> None:
     descendants: list[psutil.Process] = []
     if process.exitcode is None:  # or else its id may be another process's by now
         with contextlib.suppress(psutil.NoSuchProcess):
-            descendants = psutil.Process(process.pid).children(recursive=True)
+            parent = psutil.Process(process.pid)
+            parent.suspend()  # so that it forks no more
+            descendants = parent.children(recursive=True)
     process.kill()
     for descendant in descendants:
         with contextlib.suppress(psutil.Error):  # it has ended

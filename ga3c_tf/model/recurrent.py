@@ -137,11 +137,11 @@ def _gradient_of_gates(
         recurrent_kernel: [units, 4 * units].
     """
     memories = tf.concat([memory[None], gates.cs[:-1]], 0)
-    of_input = gates.ci * gates.i * (1 - gates.i)
-    of_forget = memories * gates.f * (1 - gates.f)
-    of_candidate = gates.i * (1 - gates.ci**2)
-    of_output = gates.co * gates.o * (1 - gates.o)
-    slopes = tf.concat([of_input, of_forget, of_candidate, of_output], 2)
+    input_slope = gates.ci * gates.i * (1 - gates.i)
+    forget_slope = memories * gates.f * (1 - gates.f)
+    candidate_slope = gates.i * (1 - gates.ci**2)
+    output_slope = gates.co * gates.o * (1 - gates.o)
+    slopes = tf.concat([input_slope, forget_slope, candidate_slope, output_slope], 2)
 
     def step(after: tuple, now: tuple) -> tuple:
         of_gates, of_memory = after

@@ -482,6 +482,12 @@ def test_dropping_is_not_judged_on_a_machine_whose_speed_changed():
     assert set(dropping(50.0, changed).values()) == {SPEED_CHANGED}
 
 
+@pytest.mark.parametrize(("counts", "share"), [([1, 3, 5], 0.05), ([1, 3, 2], 0.05), ([], 0.0)])
+def test_the_steps_dropped_are_those_of_all_sessions(counts, share):
+    run = SimpleNamespace(metrics={"dropped_steps": np.array(counts)}, agent_steps=100)
+    assert drop_or_correct.share_dropped(run) == share
+
+
 def test_batches_learn_as_much_unless_a_run_scores_nothing():
     def number(spec):
         size = int(spec.label[0])

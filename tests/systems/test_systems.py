@@ -1,4 +1,4 @@
-"""The systems compared with GA3C, as a user meets them: interrupted, resumed, killed, evaluated, learning."""
+"""All systems: with corrections of policy lag, interrupted, resumed, killed and evaluated."""
 
 import itertools
 import json
@@ -9,9 +9,60 @@ import pytest
 from checks import freeze_agents, send_two_signals, start_training, wait_for_the_end_of
 from commands import output_of
 
+from ga3c_tf.config import Config
+from ga3c_tf.runner import new_training
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.trained.evaluation import evaluate
 from ga3c_tf.trained.policies import TrainedAgent
+
+SETTINGS = {"num_agents": 2, "num_predictors": 1, "num_trainers": 1, "seed": 1, "steps": 400}
+SYSTEMS = {
+    "serial": {"system": "serial"},
+    # Else all steps may be made before the second update, on a busy machine.
+    "ga3c": {"max_training_queue": 4},
+    "a2c": {"system": "a2c"},
+    "a3c": {"system": "a3c"},
+}
+CORRECTIONS = ("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo")
+PAIRS = set(itertools.product(SYSTEMS, CORRECTIONS)) - {("a3c", "ppo")}  # A3C has no --clip-ratio
+
+
+def settings_of(system, correction):
+    return SETTINGS | SYSTEMS[system] | {"correction": correction, "clip_ratio": 0.2 * (correction == "ppo")}
+
+
+@pytest.mark.parametrize(("system", "correction"), sorted(PAIRS))
+def test_every_system_takes_every_correction(system, correction):
+    config = Config(env_id="CartPole-v1", **settings_of(system, correction))
+    assert config.correction_used == correction
+
+
+# Not every pair: the systems share the loss and differ in how columns get to it, and V-trace reads all
+# columns that any correction reads. Tests of the losses are in tests/algorithms/test_corrections.py, of the
+# columns in tests/experience/test_columns.py, and of equal updates in the three systems, with V-trace too, in
+# test_a3c.py.
+@pytest.mark.parametrize(
+    ("env_id", "system", "correction"),
+    [
+        *(("CartPole-v1", "serial", correction) for correction in CORRECTIONS),
+        ("CartPole-v1", "ga3c", "v-trace"),
+        ("CartPole-v1", "ga3c", "ppo"),
+        ("CartPole-v1", "a2c", "v-trace"),
+        ("CartPole-v1", "a2c", "ppo"),
+        ("CartPole-v1", "a3c", "v-trace"),
+        ("MinAtar/Breakout-v1", "ga3c", "v-trace"),
+    ],
+)
+def test_it_trains(tmp_path, env_id, system, correction):
+    config = Config(env_id=env_id, run_dir=str(tmp_path / "run"), **settings_of(system, correction))
+    training, run = new_training(config, ["train"], print)
+    try:
+        summary = training.run(lambda row: None)
+    finally:
+        run.close()
+    assert summary["ended"] == "steps"
+    assert summary["updates"] > 10
+    assert summary["skipped_updates"] == 0
 
 
 @pytest.mark.parametrize("system", ["a2c", pytest.param("a3c", marks=pytest.mark.slow)])

@@ -8,6 +8,8 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measure
 from ga3c_tf.reproduce.figures.metrics import LAG, lag_measures
@@ -40,12 +42,18 @@ SHARE = "share of steps dropped"
 STEPS = "agent steps"
 
 
+def share_dropped(run: RecordedRun) -> float:
+    """Return the share of a run's agent steps that were dropped. A resumed run counts its drops anew."""
+    counts = run.metrics["dropped_steps"]
+    ends_of_sessions = np.diff(counts, append=-1) < 0
+    return float(counts[ends_of_sessions].sum()) / run.agent_steps
+
+
 def _measures(run: RecordedRun) -> list[Measure]:
     protocol = f"mean of {run.spec.config.rolling_episodes} episodes of training, over time"
-    dropped = run.metrics["dropped_steps"][-1] / run.agent_steps
     return [
         Measure(SCORE, mean_score(run.curve, "time_s"), "points", protocol, "no episode ended"),
-        Measure(SHARE, float(dropped), "share", "of the agent steps of the run"),
+        Measure(SHARE, share_dropped(run), "share", "of the agent steps of the run"),
         Measure(STEPS, float(run.agent_steps), "steps", "of the run"),
     ]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from typing import Any
 
 from ga3c_tf.errors import DeviceStopped
 
 LIMIT_SECONDS = 60
-"""Most seconds to wait for a device. Programs that XLA still has to compile fit in."""
+"""Most seconds to wait for the devices. Programs that XLA still has to compile fit in."""
 
 
 def call_on_devices(
@@ -25,11 +25,12 @@ def call_on_devices(
 
     Raises:
         DeviceStopped: a device has not answered after `LIMIT_SECONDS`.
-        Exception: the first error of a call.
+        Exception: an error of a call, as soon as it is raised.
     """
     calls = zip(devices, *arguments, strict=False)
-    futures = [(device, _future(device, function, *rest)) for device, *rest in calls]
-    return [_result(device, future) for device, future in futures]
+    futures = {_future(device, function, *rest): device for device, *rest in calls}
+    _wait(futures)
+    return [future.result() for future in futures]
 
 
 def _future(device: str, function: Callable[..., Any], *arguments: Any) -> Future:
@@ -48,10 +49,15 @@ def _future(device: str, function: Callable[..., Any], *arguments: Any) -> Futur
     return future
 
 
-def _result(device: str, future: Future) -> Any:
+def _wait(futures: dict[Future, str]) -> None:
+    """Wait until the calls have ended, or one has failed, whose error is raised."""
     for _ in range(LIMIT_SECONDS):  # a pause of the whole program counts as one second
-        if wait([future], timeout=1.0).done:
-            return future.result()
+        ended, working = wait(futures, timeout=1.0, return_when=FIRST_EXCEPTION)
+        for future in ended:
+            future.result()
+        if not working:
+            return
+    names = ", ".join(futures[future] for future in futures if future in working)
     raise DeviceStopped(
-        f"the replica on {device} has not answered for {LIMIT_SECONDS} s, and the others wait for it"
+        f"the replica on {names} has not answered for {LIMIT_SECONDS} s, and the others wait for it"
     )
