@@ -118,10 +118,28 @@ def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str |
 
 
 def _run(training, run, as_json: bool) -> int:
-    from ga3c_tf.runs.folder import has_checkpoint
     from ga3c_tf.status import beginning, status_for
-    from ga3c_tf.systems.saving import NotSaved
 
+    received = _answer_signals(training)
+    say(beginning(run.config, run.path))
+    try:
+        with status_for(f"{run.config.env_id}  {run.path}") as status:
+            summary = training.run(status.show)
+    except OutputClosed:
+        raise
+    except (Exception, SystemExit) as error:  # user code may end the program
+        return _failed(error, run.path, as_json)
+    finally:
+        run.close()
+    for number in ENDING:  # everything is saved, so a late signal must not change the exit code
+        signal.signal(number, signal.SIG_IGN)
+    say(json_text(summary) if as_json else _ending(summary, run.config))
+    discard_unwritten()
+    return 128 + received[0] if received else 0
+
+
+def _answer_signals(training) -> list[int]:
+    """Return a list that gets the first signal to end, which stops the training. A second one kills it."""
     received: list[int] = []
 
     def on_signal(number, frame):
@@ -135,36 +153,26 @@ def _run(training, run, as_json: bool) -> int:
 
     for number in signals_to_answer():
         signal.signal(number, on_signal)
-    say(beginning(run.config, run.path))
-    try:
-        with status_for(f"{run.config.env_id}  {run.path}") as status:
-            summary = training.run(status.show)
-    except OutputClosed:
-        raise
-    except Diverged as error:
+    return received
+
+
+def _failed(error: BaseException, run: Path, as_json: bool) -> int:
+    """Say why a training ended early, and return the exit code."""
+    from ga3c_tf.runs.folder import has_checkpoint
+    from ga3c_tf.systems.saving import NotSaved
+
+    if isinstance(error, Diverged):
         _print_ended(outcomes.DIVERGED, as_json)
         warn(f"the training diverged and was stopped, the last checkpoint remains. {error}")
         return 1
-    except (NotSaved, DeviceStopped) as error:
-        _print_ended(outcomes.NOT_SAVED if isinstance(error, NotSaved) else outcomes.FAILED, as_json)
-        left = (
-            "what was saved before remains"
-            if has_checkpoint(run.path)
-            else f"nothing was saved; remove {run.path}"
-        )
-        warn(f"{error}; {left}")
-        return 1
-    except (Exception, SystemExit):  # user code may end the program
-        _print_ended(outcomes.FAILED, as_json)
+    _print_ended(outcomes.NOT_SAVED if isinstance(error, NotSaved) else outcomes.FAILED, as_json)
+    if not isinstance(error, NotSaved | DeviceStopped):
         say(traceback.format_exc().rstrip(), sys.stderr)
-        return 1
-    finally:
-        run.close()
-    for number in ENDING:  # everything is saved, so a late signal must not change the exit code
-        signal.signal(number, signal.SIG_IGN)
-    say(json_text(summary) if as_json else _ending(summary, run.config))
-    discard_unwritten()
-    return 128 + received[0] if received else 0
+    elif has_checkpoint(run):
+        warn(f"{error}; what was saved before remains")
+    else:
+        warn(f"{error}; nothing was saved; remove {run}")
+    return 1
 
 
 def _ending(summary: dict, config: Config) -> str:

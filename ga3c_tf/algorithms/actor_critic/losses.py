@@ -7,7 +7,7 @@ weights the losses, and averages them if the settings say so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -137,6 +137,20 @@ def _squared_errors(values: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     return 0.5 * tf.square(targets - values)
 
 
+def _check_scalars(name: str, returned: Sequence[Any]) -> None:
+    """Reject what a user's loss returned for 2 states, unless it is three float32 scalars."""
+    kinds = []
+    for value in returned:
+        kinds.append(
+            f"{value.dtype.name} {list(value.shape)}" if tf.is_tensor(value) else type(value).__name__
+        )
+    if kinds != ["float32 []"] * 3:
+        raise UserError(
+            f"loss {name!r} must return (policy loss, value loss, entropy), three float32 scalars; for 2 "
+            f"states it returned {', '.join(kinds)}"
+        )
+
+
 def _probed(name: str, function: Callable[[Batch], Any], num_actions: int, schema: Schema) -> Loss:
     """Trace a user's loss once, to check what it returns and to learn which of its inputs it reads.
 
@@ -165,16 +179,7 @@ def _probed(name: str, function: Callable[[Batch], Any], num_actions: int, schem
 
     with users_errors(f"loss {name!r} failed"):
         probe = trace(call, list(inputs.values()))
-    kinds = []
-    for value in returned:
-        kinds.append(
-            f"{value.dtype.name} {list(value.shape)}" if tf.is_tensor(value) else type(value).__name__
-        )
-    if kinds != ["float32 []"] * 3:
-        raise UserError(
-            f"loss {name!r} must return (policy loss, value loss, entropy), three float32 scalars; for 2 "
-            f"states it returned {', '.join(kinds)}"
-        )
+    _check_scalars(name, returned)
     read = dict(zip(inputs, inputs_read(probe, len(inputs)), strict=True))
     unread = [column for column in schema.columns if not read[column.name]]
 
