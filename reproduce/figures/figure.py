@@ -33,6 +33,7 @@ from ga3c_tf.reproduce.figures.normalized import random_mean
 from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures.records import Record
+from ga3c_tf.reproduce.measures.text import game_title
 from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, judged, observed
 from ga3c_tf.reproduce.runs.methods import has_system
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -284,7 +285,7 @@ class Figure:
         claims = []
         for game, part in self.parts(results).items():
             for claim in observed(judged(self.claims(part), max(1, len(self.looks))), results.reviews):
-                text = f"{game}: {claim.text}" if game and several else claim.text
+                text = f"{game_title(game)}: {claim.text}" if game and several else claim.text
                 claims.append(replace(claim, text=text, game=claim.game or game * several))
         return claims
 
