@@ -61,7 +61,7 @@ def test_the_summary_names_the_game_of_a_finding_where_there_are_several(folder)
     made(folder, "batch-size", ("minatar_breakout", "cartpole"))
     [chapter] = chapters(folder)
     assert len(chapter.claims) == 8
-    assert {claim.text.split(":")[0] for claim in chapter.claims} == {"minatar_breakout", "cartpole"}
+    assert {claim.text.split(":")[0] for claim in chapter.claims} == {"MinAtar Breakout", "CartPole"}
 
 
 def test_a_method_of_the_users_own_stands_beside_the_papers(folder, svg_only):
