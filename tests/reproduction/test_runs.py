@@ -350,7 +350,7 @@ def test_pandas_reads_the_records_as_the_documents_say(monkeypatch):
     )
     values = {}
     exec(program, values)
-    assert len(values["curves"]) == 793 and all(
+    assert len(values["curves"]) == 595 and all(
         "rolling_score" in curve for curve in values["curves"].values()
     )
 
