@@ -262,6 +262,14 @@ def test_a_device_that_does_not_answer_ends_the_update_in_one_line(monkeypatch, 
     test_ends.set()
 
 
+def test_an_error_of_one_device_does_not_wait_for_another(monkeypatch):
+    monkeypatch.setattr(device_threads, "LIMIT_SECONDS", 3)
+    test_ends = threading.Event()
+    with pytest.raises(OSError, match="the device is gone"):
+        device_threads.call_on_devices(["/CPU:0", "/CPU:1"], lambda call: call(), [test_ends.wait, failing])
+    test_ends.set()
+
+
 PAUSED = """
 import os
 import subprocess

@@ -57,7 +57,7 @@ def _wait(futures: dict[Future, str]) -> None:
             future.result()
         if not working:
             return
-    names = ", ".join(futures[future] for future in futures if future in working)
+    device = next(futures[future] for future in futures if future in working)
     raise DeviceStopped(
-        f"the replica on {names} has not answered for {LIMIT_SECONDS} s, and the others wait for it"
+        f"the replica on {device} has not answered for {LIMIT_SECONDS} s, and the others wait for it"
     )
