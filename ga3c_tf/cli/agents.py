@@ -5,15 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import rich_click as click
 from click.core import ParameterSource
 from click.globals import get_current_context
 
-from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, trust_option
+from ga3c_tf.cli.options import FiniteRange, agent_argument, agent_options, run_argument, trust_option
 from ga3c_tf.cli.terminal import command_line, exit_on_signals
+from ga3c_tf.config import spelled
+from ga3c_tf.config.declaration import ATARI_GAMES
 from ga3c_tf.console import counted, warn
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import check_writable, json_text, write_aside
@@ -33,6 +37,16 @@ MOST_DIGITS = 18
 )
 @agent_options
 @click.option(
+    "--repeat-action-probability",
+    type=FiniteRange(0, 1),
+    help="Atari: probability that a frame repeats the previous action.  [default: as in training]",
+)
+@click.option(
+    "--noop-max",
+    type=click.IntRange(0, 10_000),
+    help="Atari: at most this many random no-op frames at reset.  [default: as in training]",
+)
+@click.option(
     "--random", is_flag=True, help="Score a uniformly random policy in the run's environment instead."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -51,6 +65,8 @@ def evaluate(
     max_episode_steps: int,
     device: str,
     trust_code: bool,
+    repeat_action_probability: float | None,
+    noop_max: int | None,
     random: bool,
     as_json: bool,
     output: Path | None,
@@ -69,13 +85,19 @@ def evaluate(
         _check_output(output)
     run = _agent_folder(run, pretrained, fetch=not random)
     _check_agent(run, checkpoint, trust_code)
+    changes = _atari_changes(
+        run, {"repeat_action_probability": repeat_action_probability, "noop_max": noop_max}
+    )
 
     from ga3c_tf.trained.baselines import random_score
     from ga3c_tf.trained.evaluation import evaluate as play_episodes
     from ga3c_tf.trained.evaluation import summary
     from ga3c_tf.trained.policies import RandomAgent
 
-    agent = RandomAgent(run, seed) if random else _trained_agent(run, checkpoint, sample, seed, device)
+    if random:
+        agent = RandomAgent(run, seed, changes)
+    else:
+        agent = _trained_agent(run, checkpoint, sample, seed, device, changes)
     exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
     policy = "random policy" if random else f"after {result['agent_steps']:,} agent steps"
@@ -288,12 +310,34 @@ def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
         enable_onednn()
 
 
-def _trained_agent(run: Path, checkpoint: str, sample: bool, seed: int, device: str):
+def _atari_changes(run: Path, values: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the settings of Atari games that are given, by name.
+
+    Raises:
+        UserError: one is given, and the agent plays something else.
+    """
+    from ga3c_tf.runs.folder import read_config
+
+    given = {name: value for name, value in values.items() if value is not None}
+    env_id = read_config(run).env_id
+    if given and not env_id.startswith("ALE/"):
+        raise UserError(f"{spelled(next(iter(given)))} is for {ATARI_GAMES}; this agent plays {env_id}")
+    return given
+
+
+def _trained_agent(
+    run: Path,
+    checkpoint: str,
+    sample: bool,
+    seed: int,
+    device: str,
+    changes: Mapping[str, Any] = MappingProxyType({}),
+):
     from ga3c_tf.model.device import configure_device
     from ga3c_tf.trained.policies import TrainedAgent
 
     which = int(checkpoint) if checkpoint.isdecimal() else checkpoint
-    return TrainedAgent(run, which, not sample, seed, configure_device(device), warn)
+    return TrainedAgent(run, which, not sample, seed, configure_device(device), warn, changes)
 
 
 def _in_words(result: dict[str, Any], policy: str, random_score: float | None) -> str:

@@ -174,6 +174,7 @@ class RandomAgent:
     Args:
         run: a run folder; it needs no checkpoint.
         seed: seed of the actions.
+        changes: settings that replace the run's.
 
     Attributes:
         config: the run's settings, for whole games (`terminal_on_life_loss` off).
@@ -187,8 +188,8 @@ class RandomAgent:
     checkpoint = None
     agent_steps = 0
 
-    def __init__(self, run: Path | str, seed: int):
-        self.config: Config = read_config(run, "playing").replace(terminal_on_life_loss=False)
+    def __init__(self, run: Path | str, seed: int, changes: Mapping[str, Any] = MappingProxyType({})):
+        self.config: Config = read_config(run, "playing").replace(**changes, terminal_on_life_loss=False)
         self._num_actions = describe_environment(self.config).num_actions
         self._rng = _actions_of(seed)
 

@@ -234,6 +234,10 @@ def test_games_lists_the_atari_ids():
         (["evaluate", "pong", "--random", "--device", "cpu"], "--checkpoint, --greedy or --device"),
         (["evaluate", "pong", "--output", ""], "'.' is no file to write to; name one"),
         (
+            ["evaluate", "minatar_breakout", "--noop-max", "30"],
+            "--noop-max is for Atari games, such as ALE/Pong-v5; this agent plays MinAtar/Breakout-v1",
+        ),
+        (
             ["evaluate", "nowhere"],
             "nowhere is not a run folder: there is no such folder; published weights are amidar, boxing, ",
         ),
@@ -565,6 +569,21 @@ def test_the_evaluated_agent_samples_its_actions_unless_it_is_greedy(handlers, m
     [agent] = evaluated
     actions = agent.act(np.zeros((200, 10, 10, 4), np.uint8))
     assert len(set(actions.tolist())) == (1 if option == "--greedy" else 3)
+
+
+@pytest.mark.parametrize("policy", [[], ["--random"]])
+def test_an_atari_agent_is_evaluated_with_other_sticky_actions_and_no_ops(
+    handlers, monkeypatch, capsys, policy
+):
+    from ga3c_tf.trained.evaluation import Evaluation
+
+    monkeypatch.setattr(
+        "ga3c_tf.trained.evaluation.evaluate",
+        lambda agent, episodes, seed, most_steps: Evaluation([0.0] * episodes, 0, most_steps),
+    )
+    options = ["--repeat-action-probability", "0", "--noop-max", "30"]
+    cli.main(["evaluate", "pong", *options, *policy], standalone_mode=False)
+    assert "sticky actions 0, at most 30 no-ops at the start" in capsys.readouterr().out
 
 
 def test_an_episode_ends_after_the_steps_that_are_given(run, handlers, capsys, tmp_path):
