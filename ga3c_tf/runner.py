@@ -27,8 +27,8 @@ from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.resources import open_files_allowed
 from ga3c_tf.plugins import check_trust, installer
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS, read_rows
 from ga3c_tf.runs.folder import RunFolder, read_config
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, read_rows
 from ga3c_tf.runs.trackers import check_tracker
 from ga3c_tf.trained.pretrained import weights_called
 from ga3c_tf.trained.weights import check_same_scaling, keep_origin, load_weights

@@ -8,8 +8,8 @@ import numpy as np
 from ga3c_tf.reproduce.figures.measurements import Results
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.runs.run import RecordedRun
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS
 from ga3c_tf.runs.curve import CURVE_POINTS, write_curve
-from ga3c_tf.runs.log import METRIC_COLUMNS
 
 SESSION = {
     "started": "2026-11-22T10:00:00+0000",

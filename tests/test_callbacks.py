@@ -14,7 +14,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import ga3c_tf
 from ga3c_tf.callbacks import BEST, Callback, EarlyStop, Evaluate, OptunaPruning
 from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
-from ga3c_tf.runs.log import METRIC_COLUMNS, RunLog, metric_columns, read_columns, read_last_rows
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, metric_columns, read_columns, read_last_rows
+from ga3c_tf.runs.log import RunLog
 
 SMALL = {
     "preset": "smoke",

@@ -26,7 +26,13 @@ from ga3c_tf.config.declaration import GROUPS
 from ga3c_tf.config.elsewhere import ELSEWHERE
 from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.config.rules import unread
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, NODE_COLUMNS
+from ga3c_tf.runs.csv_rows import (
+    ADJUSTMENT_COLUMNS,
+    EPISODE_COLUMNS,
+    EVENT_COLUMNS,
+    METRIC_COLUMNS,
+    NODE_COLUMNS,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"

@@ -19,7 +19,7 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import SCHEMA, Batch
-from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, read_rows
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text()

@@ -24,8 +24,8 @@ from ga3c_tf.host.scheduling import scheduling_restored
 from ga3c_tf.plugins import objects_called
 from ga3c_tf.plugins.arguments import SETTING_OF, by_config_name, split_functions
 from ga3c_tf.runner import new_training, resumed_training
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, metric_columns, read_columns
 from ga3c_tf.runs.folder import RunFolder, read_config
-from ga3c_tf.runs.log import EPISODE_COLUMNS, metric_columns, read_columns
 from ga3c_tf.trained.agent import Agent, Scores, load_agent
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import end_with_parent, process_group
 from ga3c_tf.host.resources import proportional_mib
 from ga3c_tf.host.scheduling import busy_seconds
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_rows
 
 START_SECONDS = 300.0  # until the system's first row
 CLOSE_SECONDS = 30.0

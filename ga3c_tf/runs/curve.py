@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.files import write_aside
-from ga3c_tf.runs.log import EPISODE_COLUMNS, read_columns
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, read_columns
 
 CURVE_COLUMNS = ("time_s", "agent_steps", "episodes", "rolling_score")
 CURVE_POINTS = 300

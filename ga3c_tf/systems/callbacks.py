@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ga3c_tf.errors import UserError, did_you_mean
-from ga3c_tf.runs.log import is_own
+from ga3c_tf.runs.csv_rows import is_own
 
 if TYPE_CHECKING:
     from ga3c_tf.systems.training import Training

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
+from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS
 from ga3c_tf.workers.adjustment_rules import Decision, Reading, Search, Window, WorkerCounts, read
 from ga3c_tf.workers.thread import Worker, WorkerErrors
 

@@ -10,9 +10,9 @@ import pandas as pd
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing.canvas import COLORS, legend_over, pyplot
+from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.curve import Columns, read_curve
 from ga3c_tf.runs.folder import read_config
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 
 MOST_POINTS = 500
 Lines = dict[str, tuple[Any, str]]

@@ -20,9 +20,9 @@ from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.runs.archive import RUN_FILE, read_record, read_run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, columns_of
 from ga3c_tf.runs.curve import CURVE_COLUMNS, Columns
 from ga3c_tf.runs.folder import cores_of, has_checkpoint, machine_of
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, columns_of
 
 FINISHED = "finished"
 FAILED = "failed"

@@ -12,7 +12,7 @@ from ga3c_tf.host.calibration import calibrate
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import process_group
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_last_rows
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_last_rows
 
 SAMPLE_SECONDS = 2.0
 FRESH_SECONDS = 5.0

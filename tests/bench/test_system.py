@@ -14,7 +14,7 @@ from ga3c_tf.bench import system as bench
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.processes import process_group
-from ga3c_tf.runs.log import METRIC_COLUMNS
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS
 
 CARTPOLE = Config(env_id="CartPole-v1", seed=0, num_agents=4, agent_processes=2, min_training_batch=0)
 

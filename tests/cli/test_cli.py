@@ -30,7 +30,7 @@ from ga3c_tf.config.declaration import GROUPS
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.environments.ids import resolve_env_id
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
 COMMANDS = sorted(cli.commands)
 

@@ -27,7 +27,7 @@ from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.reply_pipes import assigned_processes
 from ga3c_tf.remote.cluster import environment_of_processes
 from ga3c_tf.remote.nodes import NodeRates
-from ga3c_tf.runs.log import EVENT_COLUMNS, NODE_COLUMNS, read_rows
+from ga3c_tf.runs.csv_rows import EVENT_COLUMNS, NODE_COLUMNS, read_rows
 from ga3c_tf.systems.ga3c.system import GA3C
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}

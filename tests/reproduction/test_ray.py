@@ -25,7 +25,7 @@ from ga3c_tf.reproduce.runs.archive import read_tar, write_tar
 from ga3c_tf.reproduce.runs.executor import LocalExecutor, order
 from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
-from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("fsspec")

@@ -32,7 +32,7 @@ from ga3c_tf.reproduce.runs.executor import LocalExecutor
 from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs import outcomes
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_rows
 
 pytestmark = pytest.mark.timeout(600)  # whole runs, on a machine that may be slow
 

@@ -8,7 +8,7 @@ from matplotlib import pyplot as plt
 from ga3c_tf.config import Config
 from ga3c_tf.reproduce.drawing import run_plots
 from ga3c_tf.reproduce.drawing.run_plots import DISTANCES, LAG, SHARES
-from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS
 
 
 def invented_run(folder, factor):

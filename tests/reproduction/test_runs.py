@@ -19,8 +19,8 @@ from ga3c_tf.reproduce.runs import archive, execute, watch
 from ga3c_tf.reproduce.runs.archive import pack, read_run, unpack
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
+from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
 from ga3c_tf.runs.curve import curve_of, write_curve
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
 
 
 def test_the_rates_are_those_after_the_warm_up(tmp_path):

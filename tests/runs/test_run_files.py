@@ -17,11 +17,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from ga3c_tf.config import Config
 from ga3c_tf.errors import Diverged, UserError
 from ga3c_tf.files import atomic_write, json_text, locked, write_aside
-from ga3c_tf.runs import folder
-from ga3c_tf.runs import log as run_log
+from ga3c_tf.runs import csv_rows, folder
 from ga3c_tf.runs.checkpoints import Checkpoints
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns, read_last_rows, read_rows
 from ga3c_tf.runs.folder import RunFolder, read_config, read_sessions
-from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, RunLog, read_columns, read_last_rows, read_rows
+from ga3c_tf.runs.log import RunLog
 from ga3c_tf.runs.stats import MEASURED
 
 
@@ -295,22 +295,22 @@ def test_a_file_of_an_older_version_is_read_and_gone_on_with(tmp_path):
 
 def test_columns_and_the_last_rows_are_those_of_all_rows(tmp_path, monkeypatch):
     file = tmp_path / "episodes.csv"
-    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 5) == []
-    assert len(run_log.read_columns(file, EPISODE_COLUMNS)["score"]) == 0
+    assert csv_rows.read_last_rows(file, EPISODE_COLUMNS, 5) == []
+    assert len(csv_rows.read_columns(file, EPISODE_COLUMNS)["score"]) == 0
     write_episodes(tmp_path, 400)
     lines = file.read_text().splitlines()
     lines[300], lines[398] = lines[300].replace("-20.5", ""), '"' + lines[398]
     file.write_text("\n".join(lines) + "\n401,2,")
     rows = read_rows(file, EPISODE_COLUMNS)
     assert len(rows) == 399
-    columns = run_log.read_columns(file, EPISODE_COLUMNS)
+    columns = csv_rows.read_columns(file, EPISODE_COLUMNS)
     assert columns["episode"].tolist() == [float(row["episode"]) for row in rows]
     assert np.isnan(columns["score"]).sum() == 1 and columns["score"].dtype == np.float64
-    monkeypatch.setattr(run_log, "BLOCK_BYTES", 64)
-    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 1) == rows[-1:]
+    monkeypatch.setattr(csv_rows, "BLOCK_BYTES", 64)
+    assert csv_rows.read_last_rows(file, EPISODE_COLUMNS, 1) == rows[-1:]
     # One of the last 50 lines is damaged.
-    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 50) == rows[-49:]
-    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 1000) == rows
+    assert csv_rows.read_last_rows(file, EPISODE_COLUMNS, 50) == rows[-49:]
+    assert csv_rows.read_last_rows(file, EPISODE_COLUMNS, 1000) == rows
 
 
 def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path):

@@ -17,7 +17,7 @@ import ga3c_tf as package
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.runs import outcomes, trackers
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_columns
 
 TRAIN = ("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--log-seconds", 0.5)
 ROW = {"time_s": 1.5, "agent_steps": 100, "pps": 50.0, "policy_lag_mean": float("nan"), "progress": None}

@@ -9,7 +9,7 @@ from checks import check_nothing_lost_or_repeated, check_segment, poisoned, run_
 
 from ga3c_tf.errors import Diverged
 from ga3c_tf.runs import outcomes
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.workers.supervisor import AgentError
 

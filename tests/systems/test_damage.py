@@ -23,8 +23,9 @@ from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.signals import ENDING
 from ga3c_tf.runs.checkpoints import Checkpoints
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.runs.folder import RunFolder, read_config
-from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, RunLog, read_rows
+from ga3c_tf.runs.log import RunLog
 from ga3c_tf.workers.supervisor import AgentSupervisor
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,8 +14,8 @@ from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.runs.checkpoints import Checkpoints
+from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.runs.folder import RunFolder
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.training import Training
 

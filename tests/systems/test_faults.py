@@ -41,8 +41,8 @@ from ga3c_tf.config import Config
 from ga3c_tf.experience.queues import ServerGone
 from ga3c_tf.files import RetryingWriter
 from ga3c_tf.host.signals import ENDING
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.runs.failures import FailureBudget
-from ga3c_tf.runs.log import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C

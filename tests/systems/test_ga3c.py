@@ -35,7 +35,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.errors import Diverged
 from ga3c_tf.host.scheduling import IdleCores, scheduling_restored
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.batch_queue import BatchQueue
 from ga3c_tf.systems.ga3c.predictor import Predictor

@@ -10,8 +10,8 @@ from ga3c_tf.config.rules import check_effects
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.runner import new_training
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.folder import RunFolder
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.lagged_batches import DISTRIBUTIONS, LaggedBatches

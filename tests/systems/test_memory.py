@@ -13,7 +13,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import NO_VERSION
 from ga3c_tf.experience.divergence import segment_lag
 from ga3c_tf.runner import new_training
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_columns
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C

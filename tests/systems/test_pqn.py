@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from ga3c_tf.config import Config
 from ga3c_tf.model.tensorflow import keras
 from ga3c_tf.runner import new_training
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_columns
 from ga3c_tf.trained.export import SUFFIXES
 
 CELLS = 5

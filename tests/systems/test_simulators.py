@@ -12,7 +12,7 @@ import warm
 from checks import wait_until
 from commands import ENVIRONMENT, ga3c_tf
 
-from ga3c_tf.runs.log import EPISODE_COLUMNS, read_columns
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, read_columns
 
 SMALL = ("--agents", 2, "--log-seconds", 0.5)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from checks import alive, descendants, parent_of
 
-from ga3c_tf.runs.log import EVENT_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.csv_rows import EVENT_COLUMNS, METRIC_COLUMNS, read_rows
 
 MINUTES = float(os.environ.get("GA3C_TF_SOAK_MINUTES", 60))
 PAUSE_SECONDS = float(os.environ.get("GA3C_TF_SOAK_PAUSE", 30))

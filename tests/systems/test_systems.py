@@ -11,7 +11,7 @@ from commands import output_of
 
 from ga3c_tf.config import Config
 from ga3c_tf.runner import new_training
-from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.trained.evaluation import evaluate
 from ga3c_tf.trained.policies import TrainedAgent
 

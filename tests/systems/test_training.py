@@ -11,8 +11,8 @@ from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.checkpoints import Checkpoints
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.folder import RunFolder
-from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.callbacks import Callbacks
 from ga3c_tf.systems.rows import Rows

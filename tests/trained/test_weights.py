@@ -17,9 +17,9 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, read_rows
 from ga3c_tf.runs.curve import curve_of, read_curve
 from ga3c_tf.runs.folder import read_config
-from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows
 from ga3c_tf.trained import weights
 from ga3c_tf.trained.policies import TrainedAgent
 from ga3c_tf.trained.pretrained import published_folder, published_names, weights_called

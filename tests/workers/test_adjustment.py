@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ga3c_tf.experience.queues import INDEX, RecordQueue
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
+from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS
 from ga3c_tf.workers import adjustment_rules
 from ga3c_tf.workers.adjustment import DynamicAdjustment
 from ga3c_tf.workers.adjustment_rules import (

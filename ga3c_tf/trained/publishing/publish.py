@@ -13,9 +13,9 @@ import numpy as np
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.curve import Columns, curve_of, read_curve, write_curve
 from ga3c_tf.runs.folder import check_no_links, read_config
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 from ga3c_tf.trained.evaluation import evaluate, summary
 from ga3c_tf.trained.playback import record
 from ga3c_tf.trained.policies import RandomAgent, TrainedAgent

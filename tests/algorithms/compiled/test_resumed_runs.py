@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from commands import ga3c_tf
 
-from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, read_rows
 from ga3c_tf.trained.policies import TrainedAgent
 
 TRAIN = ["CartPole-v1", "--serial", "--agents", "2", "--seed", "1", "--min-training-batch", "10"]
