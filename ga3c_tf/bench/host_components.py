@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.bench.timing import bind_to_one_core, ms_per_call
+from ga3c_tf.bench.component_process import bind_to_one_core, ms_per_call
 from ga3c_tf.config import Config
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.environment import describe_environment, make_environment

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ga3c_tf.bench.component_process import bind_to_one_core, ms_per_call
 from ga3c_tf.bench.physical import mflop_per_state
-from ga3c_tf.bench.timing import bind_to_one_core, ms_per_call
 from ga3c_tf.config import Config, network_for
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.environments.environment import describe_environment

@@ -4,14 +4,13 @@ import os
 
 import pytest
 
-from ga3c_tf.bench import components, timing
-from ga3c_tf.bench.component_process import ComponentProcess
+from ga3c_tf.bench import component_process, components
+from ga3c_tf.bench.component_process import ComponentProcess, bind_to_one_core, ms_per_call
 from ga3c_tf.bench.components import INSTANT, run_components
 from ga3c_tf.bench.components_report import answer, components_report
 from ga3c_tf.bench.host_components import _bare_step, group_size, host_components
 from ga3c_tf.bench.model_components import model_components
 from ga3c_tf.bench.server_component import server_component
-from ga3c_tf.bench.timing import bind_to_one_core, ms_per_call
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
@@ -25,7 +24,7 @@ def test_time_per_call_is_a_mean_without_the_first_call(monkeypatch):
     def call():
         now.append(now[-1] + (0.25 if len(now) == 1 else 0.0625))
 
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[-1])
+    monkeypatch.setattr(component_process.time, "perf_counter", lambda: now[-1])
     assert ms_per_call(call, 0.25) == 62.5
     assert len(now) == 6  # the first call, four in the time, and the beginning
 
