@@ -9,19 +9,18 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from ga3c_tf.config import SMALLEST_SCREEN, check_name, network_of_record
 from ga3c_tf.config.declaration import RECURRENT
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.process_state import global_generators_kept
 from ga3c_tf.model.initial_weights import initialize
 from ga3c_tf.model.layer_norm import with_layer_norm
-from ga3c_tf.model.recurrent import initial_carry, with_lstm
-from ga3c_tf.model.tensorflow import keras, tf
-from ga3c_tf.plugins import users_errors, users_function
+from ga3c_tf.model.recurrent import with_lstm
+from ga3c_tf.model.tensorflow import keras
+from ga3c_tf.model.user_network import user_network
 
 MOST_DEVIATIONS = 5.0
 LEAST_VARIANCE = 1e-5
@@ -115,7 +114,7 @@ def build_network(
     dtype = np.dtype(state_dtype)
     if ":" in name:
         with keras_settings(dtype_policy):
-            return _user_network(name, shape, dtype, num_actions, seed)
+            return user_network(name, shape, dtype, num_actions, seed)
     check_name("network", name)
     name = network_of_record(name, shape)
     scaling: Scaling = "x / 128 - 1"
@@ -309,50 +308,3 @@ def _with_heads(
     values = keras.ops.squeeze(_dense("logits_v", 1, None, "float32")(of_value), axis=-1)
     logits = _dense("logits_p", num_actions, None, "float32")(hidden)
     return keras.Model(states, (logits, values), name=name)
-
-
-@global_generators_kept()  # Keras draws its seeds from them
-def _user_network(
-    name: str, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, seed: int
-) -> keras.Model:
-    build = users_function(name, f"network {name!r}")
-    keras.utils.set_random_seed(seed % 2**32)
-    with users_errors(f"network {name!r} failed"):
-        network = build(shape, dtype, num_actions)
-    if not isinstance(network, keras.Model):
-        raise UserError(f"network {name!r} returned {type(network).__name__}; it must return a keras.Model")
-    _check_outputs(name, network, shape, dtype, num_actions)
-    return network
-
-
-def _check_outputs(
-    name: str, network: keras.Model, shape: tuple[int, ...], dtype: np.dtype, num_actions: int
-) -> None:
-    """Check the network's outputs for two blank states. The call also builds a subclassed model's weights."""
-    states = tf.zeros((2, *shape), dtype)
-    with users_errors(f"network {name!r} cannot take {dtype.name} states of shape {shape}"):
-        carry = initial_carry(network)
-        outputs = _outputs_with(network, states, carry) if len(carry) else network(states)
-    specs = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
-    if not isinstance(outputs, list | tuple) or specs != [((2, num_actions), "float32"), ((2,), "float32")]:
-        text = ", ".join(f"{kind} {list(size)}" for size, kind in specs)
-        raise UserError(
-            f"network {name!r} must return (logits float32 [B, {num_actions}], values float32 [B]); "
-            f"for B = 2 it returned {text}"
-        )
-
-
-def _outputs_with(network: keras.Model, states: tf.Tensor, carry: np.ndarray) -> Any:
-    """Return the outputs of a recurrent network for states that begin an episode, and check its carry.
-
-    Raises:
-        UserError: it gives no carry like the one that it takes.
-    """
-    carries = tf.tile(carry[None], (len(states), 1))
-    outputs, after = network((states, carries))
-    if after.shape != carries.shape or after.dtype != tf.float32:
-        raise UserError(
-            f"the carry after a step is {after.dtype.name} {list(after.shape)}; with this initial_state it "
-            f"must be float32 {list(carries.shape)}"
-        )
-    return outputs

@@ -1,0 +1,68 @@
+"""Networks that users write: built with their seed, and checked before a run starts.
+
+B is the number of states in a batch, A the number of actions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.host.process_state import global_generators_kept
+from ga3c_tf.model.recurrent import initial_carry
+from ga3c_tf.model.tensorflow import keras, tf
+from ga3c_tf.plugins import users_errors, users_function
+
+
+@global_generators_kept()  # Keras draws its seeds from them
+def user_network(
+    name: str, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, seed: int
+) -> keras.Model:
+    """Build the network of the function `name`, 'module:function', for states of this shape and type.
+
+    Raises:
+        UserError: the function fails, or its network does not fit.
+    """
+    build = users_function(name, f"network {name!r}")
+    keras.utils.set_random_seed(seed % 2**32)
+    with users_errors(f"network {name!r} failed"):
+        network = build(shape, dtype, num_actions)
+    if not isinstance(network, keras.Model):
+        raise UserError(f"network {name!r} returned {type(network).__name__}; it must return a keras.Model")
+    _check_outputs(name, network, shape, dtype, num_actions)
+    return network
+
+
+def _check_outputs(
+    name: str, network: keras.Model, shape: tuple[int, ...], dtype: np.dtype, num_actions: int
+) -> None:
+    """Check the network's outputs for two blank states. The call also builds a subclassed model's weights."""
+    states = tf.zeros((2, *shape), dtype)
+    with users_errors(f"network {name!r} cannot take {dtype.name} states of shape {shape}"):
+        carry = initial_carry(network)
+        outputs = _outputs_with(network, states, carry) if len(carry) else network(states)
+    specs = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
+    if not isinstance(outputs, list | tuple) or specs != [((2, num_actions), "float32"), ((2,), "float32")]:
+        text = ", ".join(f"{kind} {list(size)}" for size, kind in specs)
+        raise UserError(
+            f"network {name!r} must return (logits float32 [B, {num_actions}], values float32 [B]); "
+            f"for B = 2 it returned {text}"
+        )
+
+
+def _outputs_with(network: keras.Model, states: tf.Tensor, carry: np.ndarray) -> Any:
+    """Return the outputs of a recurrent network for states that begin an episode, and check its carry.
+
+    Raises:
+        UserError: it gives no carry like the one that it takes.
+    """
+    carries = tf.tile(carry[None], (len(states), 1))
+    outputs, after = network((states, carries))
+    if after.shape != carries.shape or after.dtype != tf.float32:
+        raise UserError(
+            f"the carry after a step is {after.dtype.name} {list(after.shape)}; with this initial_state it "
+            f"must be float32 {list(carries.shape)}"
+        )
+    return outputs
