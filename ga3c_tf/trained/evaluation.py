@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,19 +19,43 @@ CLOSE_SECONDS = 10.0
 """Seconds that the environments together may take to close after the last episode."""
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Scores of whole episodes.
+class Episode(NamedTuple):
+    """A whole episode.
 
     Attributes:
-        scores: raw score of each episode.
-        cut: number of episodes that were cut off after `most_steps` agent steps.
+        score: sum of its raw rewards.
+        clipped: sum of its rewards, each clipped to [-1, 1] as in a training with `clip_rewards`.
+        length: number of its agent steps.
+        terminated: whether the environment ended it, not a limit of its steps.
+    """
+
+    score: float
+    clipped: float
+    length: int
+    terminated: bool
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Whole episodes of an agent.
+
+    Attributes:
+        episodes: what was played.
         most_steps: maximum number of agent steps in an episode.
     """
 
-    scores: list[float]
-    cut: int
+    episodes: list[Episode]
     most_steps: int
+
+    @property
+    def scores(self) -> list[float]:
+        """The raw score of each episode."""
+        return [episode.score for episode in self.episodes]
+
+    @property
+    def cut(self) -> int:
+        """The number of episodes that were cut off after `most_steps` agent steps."""
+        return sum(one.length == self.most_steps and not one.terminated for one in self.episodes)
 
 
 def evaluate(
@@ -61,8 +86,7 @@ def evaluate(
         environments.kill()
         raise
     _close(environments)
-    cut = sum(length == most_steps and not terminated for _, length, terminated in played)
-    return Evaluation([score for score, _, _ in played], cut, most_steps)
+    return Evaluation(played, most_steps)
 
 
 def _close(environments: EvaluationProcesses) -> None:
@@ -81,16 +105,15 @@ def _close(environments: EvaluationProcesses) -> None:
 
 def _play_episodes(
     agent: ModelAgent | RandomAgent, environments: EvaluationProcesses, episodes: int, count: int
-) -> list[tuple[float, int, bool]]:
-    """Play the episodes and return each one's score, length and whether it was terminated.
+) -> list[Episode]:
+    """Play the episodes and return them.
 
     Of n environments, environment i plays the episodes i, i + n, i + 2n and so on. Taking the episodes that
     end first would favor short ones. An environment that has played all of its episodes rests.
     """
     quota = [len(range(number, episodes, count)) for number in range(count)]
-    played: list[list[tuple[float, int, bool]]] = [[] for _ in range(count)]
-    scores = np.zeros(count)
-    lengths = np.zeros(count, np.int64)
+    played: list[list[Episode]] = [[] for _ in range(count)]
+    rewards: list[list[float]] = [[] for _ in range(count)]
     begun = environments.play(dict.fromkeys(range(count)))
     states = np.stack([begun[number].state for number in range(count)])
     # The order after the end of an episode begins the next one, and is no step.
@@ -102,22 +125,29 @@ def _play_episodes(
         agent.begin([number for number, action in orders.items() if action is None])
         for number, outcome in environments.play(orders).items():
             states[number] = outcome.state
-            scores[number] += outcome.reward
-            lengths[number] += not begins[number]
+            if not begins[number]:
+                rewards[number].append(outcome.reward)
             begins[number] = outcome.terminated or outcome.truncated
             if begins[number]:
-                played[number].append((float(scores[number]), int(lengths[number]), outcome.terminated))
-                scores[number] = lengths[number] = 0
+                played[number].append(_episode(rewards[number], outcome.terminated))
+                rewards[number].clear()
     return [episode for episodes_of_one in played for episode in episodes_of_one]
+
+
+def _episode(rewards: list[float], terminated: bool) -> Episode:
+    clipped = float(np.clip(rewards, -1, 1).sum())
+    return Episode(sum(rewards), clipped, len(rewards), terminated)
 
 
 def summary(agent: ModelAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
     """Return a JSON-ready summary: mean, standard deviation, median, 95 % interval, scores and protocol.
 
-    The interval is None for one episode.
+    The interval is None for one episode. `length` is the mean number of agent steps in an episode, and
+    `clipped` the mean sum of rewards clipped to [-1, 1], which is what a training with `clip_rewards` sees.
     """
     config = agent.config
     scores = evaluation.scores
+    _, clipped, lengths, _ = zip(*evaluation.episodes, strict=True)
     policy = [f"{agent.checkpoint} checkpoint", "most probable action" if greedy else "actions sampled"]
     protocol = [
         counted(len(scores), "whole episode"),
@@ -144,6 +174,8 @@ def summary(agent: ModelAgent | RandomAgent, evaluation: Evaluation, greedy: boo
         "std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
         "median": float(np.median(scores)),
         "interval_95": list(mean_interval(scores)) if len(scores) > 1 else None,
+        "length": float(np.mean(lengths)),
+        "clipped": float(np.mean(clipped)),
         "episodes": len(scores),
         "episodes_cut": evaluation.cut,
         "protocol": ", ".join(protocol),

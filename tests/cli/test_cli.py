@@ -556,13 +556,13 @@ def test_evaluate_gives_the_same_scores_for_the_same_seed(run):
 @pytest.mark.parametrize("option", ["--sample", "--greedy"])
 def test_the_evaluated_agent_samples_its_actions_unless_it_is_greedy(handlers, monkeypatch, option):
     """In many copies of one state a greedy agent takes one action only."""
-    from ga3c_tf.trained.evaluation import Evaluation
+    from ga3c_tf.trained.evaluation import Episode, Evaluation
 
     evaluated = []
 
     def play(agent, episodes, seed, most_steps):
         evaluated.append(agent)
-        return Evaluation([0.0] * episodes, 0, most_steps)
+        return Evaluation([Episode(0.0, 0.0, 1, True)] * episodes, most_steps)
 
     monkeypatch.setattr("ga3c_tf.trained.evaluation.evaluate", play)
     cli.main(["evaluate", "minatar_breakout", "--episodes", "1", option], standalone_mode=False)
@@ -575,11 +575,13 @@ def test_the_evaluated_agent_samples_its_actions_unless_it_is_greedy(handlers, m
 def test_an_atari_agent_is_evaluated_with_other_sticky_actions_and_no_ops(
     handlers, monkeypatch, capsys, policy
 ):
-    from ga3c_tf.trained.evaluation import Evaluation
+    from ga3c_tf.trained.evaluation import Episode, Evaluation
 
     monkeypatch.setattr(
         "ga3c_tf.trained.evaluation.evaluate",
-        lambda agent, episodes, seed, most_steps: Evaluation([0.0] * episodes, 0, most_steps),
+        lambda agent, episodes, seed, most_steps: Evaluation(
+            [Episode(0.0, 0.0, 1, True)] * episodes, most_steps
+        ),
     )
     options = ["--repeat-action-probability", "0", "--noop-max", "30"]
     cli.main(["evaluate", "pong", *options, *policy], standalone_mode=False)

@@ -35,6 +35,11 @@ class RandomAgent:
         return np.zeros(len(states), np.int64)
 
 
+def of_scores(*scores, most_steps=100):
+    """An evaluation of episodes of one step with these scores."""
+    return evaluate.Evaluation([evaluate.Episode(score, 1.0, 1, False) for score in scores], most_steps)
+
+
 def test_short_episodes_are_not_preferred():
     scores = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 400, seed=3).scores
     assert len(scores) == 400 and set(np.round(scores, 6)) == {-1.0, 1.0}
@@ -52,6 +57,7 @@ def test_an_episode_that_nothing_ends_is_cut_and_counted():
     evaluation = evaluate.evaluate(agent, 13, seed=0, most_steps=25)
     assert evaluation.scores == [25.0] * 13 and evaluation.cut == 13
     result = evaluate.summary(agent, evaluation, greedy=False, seed=0)
+    assert (result["length"], result["clipped"]) == (25, 25)
     assert result["episodes_cut"] == 13 and result["protocol"].endswith("13 of them ended after 25 steps")
     ended = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 40, seed=3, most_steps=50)
     assert ended.cut == 0 and set(np.round(ended.scores, 6)) == {-1.0, 1.0}
@@ -59,6 +65,10 @@ def test_an_episode_that_nothing_ends_is_cut_and_counted():
     assert set(np.round(halved.scores, 6)) == {-1.0, 0.5} and halved.cut == np.sum(
         np.array(halved.scores) > 0
     )
+
+
+def test_an_episode_has_its_raw_score_and_what_training_sees_of_it():
+    assert evaluate._episode([900.0, 5.0, 0.5, -3.0], True) == (902.5, 1.5, 4, True)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7])
@@ -89,7 +99,7 @@ def test_every_environment_of_every_evaluation_has_a_seed_of_its_own():
 
 def test_the_summary_has_spread_interval_and_protocol():
     agent = RandomAgent("ALE/Pong-v5", repeat_action_probability=0.1)
-    result = evaluate.summary(agent, evaluate.Evaluation([1.0, 2.0, 6.0], 0, 100), greedy=True, seed=5)
+    result = evaluate.summary(agent, of_scores(1.0, 2.0, 6.0), greedy=True, seed=5)
     assert (result["mean"], result["median"], result["episodes"]) == (3.0, 2.0, 3)
     assert result["std"] == pytest.approx(np.sqrt((4 + 1 + 9) / 2))
     assert result["interval_95"] == list(mean_interval([1.0, 2.0, 6.0]))
@@ -104,7 +114,7 @@ def test_the_summary_has_spread_interval_and_protocol():
     ):
         assert words in result["protocol"]
     agent = RandomAgent("ALE/Pong-v5", noop_max=30)
-    single = evaluate.summary(agent, evaluate.Evaluation([1.0], 1, 1), greedy=True, seed=5)
+    single = evaluate.summary(agent, of_scores(1.0, most_steps=1), greedy=True, seed=5)
     assert single["protocol"].startswith("1 whole episode, ") and "at most 30 no-ops" in single["protocol"]
     assert "1 of them ended after 1 step," in single["protocol"]
 
@@ -116,13 +126,13 @@ def test_the_interval_of_few_episodes_holds_the_mean_as_often_as_it_says(episode
     agent = RandomAgent("CartPole-v1")
     held = 0
     for scores in rng.normal(100, 20, size=(1000, episodes)).tolist():
-        low, high = evaluate.summary(agent, evaluate.Evaluation(scores, 0, 100), False, 0)["interval_95"]
+        low, high = evaluate.summary(agent, of_scores(*scores), False, 0)["interval_95"]
         held += low <= 100 <= high
     assert held / 1000 == pytest.approx(0.95, abs=0.02)
 
 
 def test_one_episode_has_no_interval():
-    result = evaluate.summary(RandomAgent("CartPole-v1"), evaluate.Evaluation([9.0], 0, 100), False, 0)
+    result = evaluate.summary(RandomAgent("CartPole-v1"), of_scores(9.0), False, 0)
     assert (
         result["interval_95"] is None and evaluate.interval_in_words(result) == "no interval for one episode"
     )
