@@ -17,7 +17,9 @@ from ga3c_tf.reproduce.runs.specs import GAMES
 from ga3c_tf.trained.weights import CARD, SCORE
 
 AGAIN = "again.csv"
-"""File with further evaluations of the weights beside it, with other seeds than those of their cards."""
+"""File with further evaluations of the weights beside it, with other seeds than those of their cards, and
+without sticky actions where its column `noop_max` is not 0.
+"""
 PAPERS = "GA3C (1 day, GPU)"
 EPISODES = 100
 """Episodes of an evaluation, unless its cell has another number."""
@@ -25,6 +27,7 @@ HEADER = (
     "weights",
     f"mean score of {EPISODES} episodes [95 % interval]",
     "other evaluations",
+    "without sticky actions, up to 30 no-ops at the start",
     "million agent steps",
     "minutes",
     "random policy",
@@ -64,7 +67,7 @@ def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[
         UserError: a score.json or `AGAIN` is damaged.
     """
     weights = folder.path / "weights"
-    again = _again(weights / AGAIN)
+    again, with_no_ops = _again(weights / AGAIN)
     papers = [record for record in folder.paper() if (record.table, record.method) == ("scores", PAPERS)]
     of_paper = {record.game: record.value for record in papers}
     by_env_id = {}
@@ -72,6 +75,8 @@ def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[
         env_id, evaluations, training = _evaluated(file, again.get(file.parent.name, []))
         game = NAMES.get(env_id, "")
         scores = _scores(file.parent, evaluations, link, random.get(game))
+        played = with_no_ops.get(file.parent.name, [])
+        scores.append(", ".join(score.text + score.interval for score in played) or "-")
         compared = [number(random.get(game)), number(of_paper.get(game))]
         by_env_id[env_id, file.parent.name] = [file.parent.name, *scores, *training, *compared]
     return table(HEADER, [by_env_id[key] for key in sorted(by_env_id)]) if by_env_id else []
@@ -100,14 +105,20 @@ def _evaluated(file: Path, again: list[Score]) -> tuple[str, list[Score], list[s
         raise UserError(f"{file} is damaged; {remedy}") from None
 
 
-def _again(file: Path) -> dict[str, list[Score]]:
-    """Return the further evaluations by name of the weights; {} without the file."""
+def _again(file: Path) -> tuple[dict[str, list[Score]], dict[str, list[Score]]]:
+    """Return the further evaluations by name of the weights, and those with no-ops; {} without the file."""
     try:
-        evaluations = pd.read_csv(file).groupby("weights", sort=False)
-        fields = [*Score._fields]
-        return {name: [*map(Score._make, rows[fields].itertuples(index=False))] for name, rows in evaluations}
+        evaluations = pd.read_csv(file)
+        with_no_ops = evaluations["noop_max"] > 0
+        return _by_weights(evaluations[~with_no_ops]), _by_weights(evaluations[with_no_ops])
     except FileNotFoundError:
-        return {}
+        return {}, {}
     except (OSError, ValueError, KeyError):
-        columns = "weights, episodes, mean, low and high"
+        columns = "weights, episodes, mean, low, high and noop_max"
         raise UserError(f"{file} is damaged; it needs the columns {columns}") from None
+
+
+def _by_weights(evaluations: pd.DataFrame) -> dict[str, list[Score]]:
+    fields = [*Score._fields]
+    groups = evaluations.groupby("weights", sort=False)
+    return {name: [*map(Score._make, rows[fields].itertuples(index=False))] for name, rows in groups}
