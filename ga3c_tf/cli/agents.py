@@ -17,7 +17,7 @@ from click.globals import get_current_context
 from ga3c_tf.cli.options import FiniteRange, agent_argument, agent_options, run_argument, trust_option
 from ga3c_tf.cli.terminal import command_line, exit_on_signals
 from ga3c_tf.config import spelled
-from ga3c_tf.config.declaration import ATARI_GAMES
+from ga3c_tf.config.declaration import ATARI_GAMES, Q_LEARNING
 from ga3c_tf.console import counted, warn
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import check_writable, json_text, write_aside
@@ -47,6 +47,13 @@ MOST_DIGITS = 18
     help="Atari: at most this many random no-op frames at reset.  [default: as in training]",
 )
 @click.option(
+    "--epsilon",
+    type=FiniteRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Q-learning: probability of a random action instead of the best one.",
+)
+@click.option(
     "--random", is_flag=True, help="Score a uniformly random policy in the run's environment instead."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -67,6 +74,7 @@ def evaluate(
     trust_code: bool,
     repeat_action_probability: float | None,
     noop_max: int | None,
+    epsilon: float,
     random: bool,
     as_json: bool,
     output: Path | None,
@@ -77,14 +85,18 @@ def evaluate(
     if output is not None and not output.name:
         raise UserError(f"--output {str(output)!r} is no file to write to; name one")
     given_device = get_current_context().get_parameter_source("device") != ParameterSource.DEFAULT
-    if random and (checkpoint != "best" or not sample or given_device):
+    if random and (checkpoint != "best" or not sample or given_device or epsilon):
         raise UserError(
-            "--random is a policy of its own; it cannot be combined with --checkpoint, --greedy or --device"
+            "--random is a policy of its own; it cannot be combined with --checkpoint, --greedy, --device or "
+            "--epsilon"
         )
+    if epsilon and not sample:
+        raise UserError("--epsilon adds random actions, and --greedy has none; leave one of them out")
     if output is not None:
         _check_output(output)
     run = _agent_folder(run, pretrained, fetch=not random)
     _check_agent(run, checkpoint, trust_code)
+    _check_epsilon(run, epsilon)
     changes = _atari_changes(
         run, {"repeat_action_probability": repeat_action_probability, "noop_max": noop_max}
     )
@@ -97,7 +109,7 @@ def evaluate(
     if random:
         agent = RandomAgent(run, seed, changes)
     else:
-        agent = _trained_agent(run, checkpoint, sample, seed, device, changes)
+        agent = _trained_agent(run, checkpoint, sample, seed, device, changes, epsilon)
     exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
     policy = "random policy" if random else f"after {result['agent_steps']:,} agent steps"
@@ -310,6 +322,21 @@ def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
         enable_onednn()
 
 
+def _check_epsilon(run: Path, epsilon: float) -> None:
+    """Check that random actions are asked for only of an agent that explores by them.
+
+    Raises:
+        UserError: they are asked of another agent.
+    """
+    from ga3c_tf.runs.folder import read_config
+
+    algorithm = read_config(run).algorithm
+    if epsilon and algorithm not in Q_LEARNING:
+        raise UserError(
+            f"--epsilon is for Q-learning; this agent's algorithm is {algorithm}, which samples its actions"
+        )
+
+
 def _atari_changes(run: Path, values: Mapping[str, float | None]) -> dict[str, float]:
     """Return the settings of Atari games that are given, by name.
 
@@ -332,12 +359,13 @@ def _trained_agent(
     seed: int,
     device: str,
     changes: Mapping[str, Any] = MappingProxyType({}),
+    epsilon: float = 0.0,
 ):
     from ga3c_tf.model.device import configure_device
     from ga3c_tf.trained.policies import TrainedAgent
 
     which = int(checkpoint) if checkpoint.isdecimal() else checkpoint
-    return TrainedAgent(run, which, not sample, seed, configure_device(device), warn, changes)
+    return TrainedAgent(run, which, not sample, seed, configure_device(device), warn, changes, epsilon)
 
 
 def _in_words(result: dict[str, Any], policy: str, random_score: float | None) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ga3c_tf.config import MOST_EPISODE_STEPS
+from ga3c_tf.config.declaration import Q_LEARNING
 from ga3c_tf.console import counted, warn
 from ga3c_tf.trained.environments import EvaluationProcesses
 from ga3c_tf.trained.intervals import mean_interval
@@ -148,10 +149,9 @@ def summary(agent: ModelAgent | RandomAgent, evaluation: Evaluation, greedy: boo
     config = agent.config
     scores = evaluation.scores
     _, clipped, lengths, _ = zip(*evaluation.episodes, strict=True)
-    policy = [f"{agent.checkpoint} checkpoint", "most probable action" if greedy else "actions sampled"]
     protocol = [
         counted(len(scores), "whole episode"),
-        *(policy if agent.checkpoint else ["uniformly random actions"]),
+        *(_policy(agent, greedy) if agent.checkpoint else ["uniformly random actions"]),
         f"seed {seed}",
         *(
             [f"{evaluation.cut} of them ended after {counted(evaluation.most_steps, 'step')}"]
@@ -181,6 +181,16 @@ def summary(agent: ModelAgent | RandomAgent, evaluation: Evaluation, greedy: boo
         "protocol": ", ".join(protocol),
         "scores": scores,
     }
+
+
+def _policy(agent: ModelAgent | RandomAgent, greedy: bool) -> list[str]:
+    """Return what acts, in words."""
+    actions = "actions sampled"
+    if greedy or agent.config.algorithm in Q_LEARNING:
+        actions = "most probable action"
+    if agent.epsilon:
+        actions = f"a random action with probability {agent.epsilon:g}"
+    return [f"{agent.checkpoint} checkpoint", actions]
 
 
 def interval_in_words(result: dict) -> str:

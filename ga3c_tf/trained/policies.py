@@ -34,10 +34,11 @@ class ModelAgent:
         agent_steps: agent steps that the model was trained for.
         checkpoint: where the weights are from, in words.
         before: called before each choice of actions; its error ends what the agent is used for.
+        epsilon: probability of a uniformly random action, unless `greedy`.
 
     Attributes:
         config: the run's settings, for whole games (`terminal_on_life_loss` off).
-        model, agent_steps, checkpoint: as given.
+        model, agent_steps, checkpoint, epsilon: as given.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class ModelAgent:
         agent_steps: int,
         checkpoint: str,
         before: Callable[[], None] = lambda: None,
+        epsilon: float = 0.0,
     ):
         self.config = config.replace(terminal_on_life_loss=False)
         self.model = model
         self.agent_steps = agent_steps
         self.checkpoint = checkpoint
+        self.epsilon = epsilon
         self._greedy = greedy
         self._before = before
         self.seed_actions(seed)
@@ -84,6 +87,7 @@ class ModelAgent:
         policy = self.predict(states).policy
         if self._greedy if greedy is None else greedy:
             return policy.argmax(axis=1)
+        policy = (1 - self.epsilon) * policy + self.epsilon / policy.shape[1]
         cumulative = policy.cumsum(axis=1)
         draws = self._rng.random(len(policy))[:, None] * cumulative[:, -1:]
         return np.minimum((cumulative <= draws).sum(axis=1), policy.shape[1] - 1)
@@ -112,6 +116,7 @@ class TrainedAgent(ModelAgent):
         device: TensorFlow device, as `configure_device` returns it.
         warn: called with one line about a problem that was dealt with.
         changes: settings that replace the run's, such as names of functions in this program.
+        epsilon: probability of a uniformly random action, unless `greedy`.
 
     Attributes:
         folder: `run` as a path.
@@ -133,6 +138,7 @@ class TrainedAgent(ModelAgent):
         device: str,
         warn: Callable[[str], None],
         changes: Mapping[str, Any] = MappingProxyType({}),
+        epsilon: float = 0.0,
     ):
         self.folder = Path(run)
         config: Config = read_config(run, "playing", warn).replace(**changes, terminal_on_life_loss=False)
@@ -150,7 +156,7 @@ class TrainedAgent(ModelAgent):
             checkpoints = Checkpoints(self.folder, model.checkpoint_objects(), warn)
             agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
             description = _in_words(checkpoint, agent_steps, checkpoints.best())
-        super().__init__(config, model, greedy, seed, agent_steps, description)
+        super().__init__(config, model, greedy, seed, agent_steps, description, epsilon=epsilon)
 
 
 def _in_words(wanted: str | int, loaded: int, best: int | None) -> str:
@@ -180,6 +186,7 @@ class RandomAgent:
         config: the run's settings, for whole games (`terminal_on_life_loss` off).
         agent_steps: 0, since nothing was trained.
         checkpoint: None, since there is no trained policy.
+        epsilon: 0, since no action is added to its own.
 
     Raises:
         UserError: `run` is not a run folder, or its environment does not exist.
@@ -187,6 +194,7 @@ class RandomAgent:
 
     checkpoint = None
     agent_steps = 0
+    epsilon = 0.0
 
     def __init__(self, run: Path | str, seed: int, changes: Mapping[str, Any] = MappingProxyType({})):
         self.config: Config = read_config(run, "playing").replace(**changes, terminal_on_life_loss=False)

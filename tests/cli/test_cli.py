@@ -231,7 +231,15 @@ def test_games_lists_the_atari_ids():
             ["evaluate", "pong", "--random", "--greedy"],
             "--random is a policy of its own; it cannot be combined with",
         ),
-        (["evaluate", "pong", "--random", "--device", "cpu"], "--checkpoint, --greedy or --device"),
+        (
+            ["evaluate", "pong", "--random", "--device", "cpu"],
+            "--checkpoint, --greedy, --device or --epsilon",
+        ),
+        (["evaluate", "pong", "--epsilon", "0.1", "--greedy"], "--greedy has none; leave one of them out"),
+        (
+            ["evaluate", "pong", "--epsilon", "0.1"],
+            "--epsilon is for Q-learning; this agent's algorithm is actor",
+        ),
         (["evaluate", "pong", "--output", ""], "'.' is no file to write to; name one"),
         (
             ["evaluate", "minatar_breakout", "--noop-max", "30"],

@@ -23,7 +23,7 @@ from ga3c_tf.trained.playback import record
 class RandomAgent:
     """Acts at random, so that no checkpoint is needed."""
 
-    agent_steps, checkpoint = 7, "best (by rolling score)"
+    agent_steps, checkpoint, epsilon = 7, "best (by rolling score)", 0.0
 
     def __init__(self, env_id, **settings):
         self.config = Config(env_id=env_id, **settings)
@@ -355,6 +355,19 @@ def test_an_agent_samples_from_its_policy_unless_it_is_greedy(tmp_path, monkeypa
     shares = np.bincount(actions, minlength=3) / len(actions)
     expected = np.eye(3)[policy.argmax()] if greedy else policy
     np.testing.assert_allclose(shares, expected, atol=0.02)  # four standard errors of a share
+
+
+def test_a_greedy_policy_is_evaluated_with_random_actions_if_they_are_asked_for(tmp_path, monkeypatch):
+    (tmp_path / "config.json").write_text(Config(env_id="Acrobot-v1", algorithm="pqn").to_json())
+    monkeypatch.setattr(policies.Checkpoints, "restore", lambda self, which: {"agent_steps": 5})
+    state = np.tile(np.array([1, 0, 1, 0, 8, -4], np.float32), (9000, 1))
+    words = {0.0: "most probable action", 0.3: "a random action with probability 0.3"}
+    for epsilon, acting in words.items():
+        agent = policies.TrainedAgent(tmp_path, 5, False, 0, "/CPU:0", print, epsilon=epsilon)
+        actions = agent.act(state)
+        others = np.mean(actions != agent.act(state[:1], greedy=True))
+        assert others == pytest.approx(epsilon * 2 / 3, abs=0.02)
+        assert acting in evaluate.summary(agent, of_scores(1.0), False, 0)["protocol"]
 
 
 def test_random_play_needs_no_checkpoint_and_says_what_it_is(tmp_path):
