@@ -383,7 +383,7 @@ def _in_words(result: dict[str, Any], policy: str, random_score: float | None) -
         f"{result['env_id']}, {policy}: mean {result['mean']:.2f} ({interval_in_words(result)}), "
         f"standard deviation {result['std']:.2f}, median {result['median']:.2f}"
         f"{beside_random(random_score)}\n"
-        f"mean length: {result['length']:,.0f} steps\n"
+        f"mean length: {result['mean_length']:,.0f} steps\n"
         f"protocol: {result['protocol']}"
     )
 

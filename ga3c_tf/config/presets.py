@@ -165,10 +165,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "epsilon_steps": 100_000,
         "steps": 3_000_000,
     },
-    # The same for Atari, without double Q-learning, which costs a sixth of the speed. Batch and the period of
-    # the target network are those of rlpyt's DQN (configs/atari/dqn/atari_dqn.py), returns of 3 steps those
-    # of Rainbow (Hessel et al. 2018). It has half of rlpyt's updates, at five times its rate: with a quarter
-    # of them at its rate, Pong was not learned in 1.3 million steps. 200,000 states take 1.3 GiB.
+    # The same for Atari, for few cores: half of the updates of rlpyt's DQN (configs/atari/dqn/atari_dqn.py),
+    # at five times its rate, and no double Q-learning, which costs speed. Batch and the period of the target
+    # network are rlpyt's, returns of 3 steps those of Rainbow (Hessel et al. 2018). 200,000 states take
+    # 1.3 GiB.
     "dqn-atari": DQN_COMMON
     | {
         "num_agents": 16,

@@ -1,4 +1,4 @@
-"""The rows of a run's CSV files: their columns, and how they are read, if an older version wrote them too."""
+"""The rows of a run's CSV files: their columns, and how those of older versions are read too."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def is_own(name: str) -> bool:
 
 def metric_columns(folder: Path) -> tuple[str, ...]:
     """Return the columns of a run's metrics.csv: `METRIC_COLUMNS`, and those of callbacks."""
-    with opened(folder / "metrics.csv") as lines:
+    with open_csv(folder / "metrics.csv") as lines:
         header = next(iter(lines), "")
     return (*METRIC_COLUMNS, *filter(is_own, header.removesuffix("\n").split(",")))
 
@@ -82,8 +82,8 @@ def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
     It is meant for small files, since a row takes about a kilobyte of memory. `read_columns` takes 8 bytes
     per number.
     """
-    with opened(file) as lines:
-        rows = [cells for _, cells in parsed(lines, columns) if cells is not None]
+    with open_csv(file) as lines:
+        rows = [cells for _, cells in parsed_lines(lines, columns) if cells is not None]
     return [dict(zip(columns, cells, strict=True)) for cells in rows]
 
 
@@ -92,7 +92,7 @@ def read_columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
 
     Damaged lines are skipped, as in `read_rows`.
     """
-    with opened(file) as lines:
+    with open_csv(file) as lines:
         return columns_of(lines, columns)
 
 
@@ -100,7 +100,7 @@ def columns_of(lines: Iterable[str], columns: tuple[str, ...]) -> dict[str, np.n
     """Return the numeric columns of the lines of a run's CSV file, as `read_columns` does."""
     numbers = {name: array.array("d") for name in columns if name not in TEXTS}
     places = [(columns.index(name), values.append) for name, values in numbers.items()]
-    for _, cells in parsed(lines, columns):
+    for _, cells in parsed_lines(lines, columns):
         if cells is not None:
             for place, append in places:
                 append(float(cells[place] or "nan"))
@@ -127,14 +127,14 @@ def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dic
     return [dict(zip(columns, cells, strict=True)) for cells in rows[-count:] if cells is not None]
 
 
-def opened(file: Path) -> contextlib.AbstractContextManager[Iterable[str]]:
+def open_csv(file: Path) -> contextlib.AbstractContextManager[Iterable[str]]:
     """Open a CSV file; one that does not exist has no lines."""
     if not file.exists():
         return contextlib.nullcontext(())
     return file.open(errors="replace", newline="\n")
 
 
-def parsed(lines: Iterable[str], columns: tuple[str, ...]) -> Iterator[tuple[str, list[str] | None]]:
+def parsed_lines(lines: Iterable[str], columns: tuple[str, ...]) -> Iterator[tuple[str, list[str] | None]]:
     """Yield each line except the header, with its cells, or with None if the line is damaged.
 
     Lines have the cells of `columns`, whatever columns their file has. Each line is parsed on its own,

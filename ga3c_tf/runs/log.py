@@ -22,8 +22,8 @@ from ga3c_tf.runs.csv_rows import (
     NODE_COLUMNS,
     is_own,
     metric_columns,
-    opened,
-    parsed,
+    open_csv,
+    parsed_lines,
 )
 
 WARN_SECONDS = 60.0
@@ -167,9 +167,9 @@ def _drop_rows(
     """Rewrite `file` with its header and rows whose `counter` is at most `last`; warn about damaged rows."""
     damaged = 0
     place = columns.index(counter)
-    with opened(file) as lines, atomic_write(file, newline="") as stream:
+    with open_csv(file) as lines, atomic_write(file, newline="") as stream:
         stream.write(",".join(columns) + "\n")
-        for line, cells in parsed(lines, columns):
+        for line, cells in parsed_lines(lines, columns):
             if cells is None:
                 damaged += 1
             elif float(cells[place] or "inf") <= last:

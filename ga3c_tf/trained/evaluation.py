@@ -62,7 +62,7 @@ class Evaluation:
 def evaluate(
     agent: ModelAgent | RandomAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS
 ) -> Evaluation:
-    """Play whole episodes in parallel environments and return their scores.
+    """Play whole episodes in parallel environments and return them.
 
     The number of episodes of each environment is fixed in advance, so that short episodes are not
     over-represented.
@@ -143,8 +143,9 @@ def _episode(rewards: list[float], terminated: bool) -> Episode:
 def summary(agent: ModelAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
     """Return a JSON-ready summary: mean, standard deviation, median, 95 % interval, scores and protocol.
 
-    The interval is None for one episode. `length` is the mean number of agent steps in an episode, and
-    `clipped` the mean sum of rewards clipped to [-1, 1], which is what a training with `clip_rewards` sees.
+    The interval is None for one episode. `mean_length` is the mean number of agent steps in an
+    episode, and `mean_clipped_score` the mean sum of rewards clipped to [-1, 1] as in a training with
+    `clip_rewards`.
     """
     config = agent.config
     scores = evaluation.scores
@@ -174,8 +175,8 @@ def summary(agent: ModelAgent | RandomAgent, evaluation: Evaluation, greedy: boo
         "std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
         "median": float(np.median(scores)),
         "interval_95": list(mean_interval(scores)) if len(scores) > 1 else None,
-        "length": float(np.mean(lengths)),
-        "clipped": float(np.mean(clipped)),
+        "mean_length": float(np.mean(lengths)),
+        "mean_clipped_score": float(np.mean(clipped)),
         "episodes": len(scores),
         "episodes_cut": evaluation.cut,
         "protocol": ", ".join(protocol),
@@ -189,7 +190,7 @@ def _policy(agent: ModelAgent | RandomAgent, greedy: bool) -> list[str]:
     if greedy or agent.config.algorithm in Q_LEARNING:
         actions = "most probable action"
     if agent.epsilon:
-        actions = f"a random action with probability {agent.epsilon:g}"
+        actions += f", or with probability {agent.epsilon:g} a random one"
     return [f"{agent.checkpoint} checkpoint", actions]
 
 

@@ -18,7 +18,7 @@ from ga3c_tf.trained.weights import CARD, SCORE
 
 AGAIN = "again.csv"
 """File with further evaluations of the weights beside it, with other seeds than those of their cards, and
-without sticky actions where its column `noop_max` is not 0.
+without sticky actions where its column `repeat_action_probability` is 0.
 """
 PAPERS = "GA3C (1 day, GPU)"
 EPISODES = 100
@@ -67,7 +67,7 @@ def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[
         UserError: a score.json or `AGAIN` is damaged.
     """
     weights = folder.path / "weights"
-    again, with_no_ops = _again(weights / AGAIN)
+    again, without_sticky = _again(weights / AGAIN)
     papers = [record for record in folder.paper() if (record.table, record.method) == ("scores", PAPERS)]
     of_paper = {record.game: record.value for record in papers}
     by_env_id = {}
@@ -75,7 +75,7 @@ def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[
         env_id, evaluations, training = _evaluated(file, again.get(file.parent.name, []))
         game = NAMES.get(env_id, "")
         scores = _scores(file.parent, evaluations, link, random.get(game))
-        played = with_no_ops.get(file.parent.name, [])
+        played = without_sticky.get(file.parent.name, [])
         scores.append(", ".join(score.text + score.interval for score in played) or "-")
         compared = [number(random.get(game)), number(of_paper.get(game))]
         by_env_id[env_id, file.parent.name] = [file.parent.name, *scores, *training, *compared]
@@ -106,15 +106,17 @@ def _evaluated(file: Path, again: list[Score]) -> tuple[str, list[Score], list[s
 
 
 def _again(file: Path) -> tuple[dict[str, list[Score]], dict[str, list[Score]]]:
-    """Return the further evaluations by name of the weights, and those with no-ops; {} without the file."""
+    """Return the further evaluations by name of the weights, and those without sticky actions; {} without
+    the file.
+    """
     try:
         evaluations = pd.read_csv(file)
-        with_no_ops = evaluations["noop_max"] > 0
-        return _by_weights(evaluations[~with_no_ops]), _by_weights(evaluations[with_no_ops])
+        sticky = evaluations["repeat_action_probability"] > 0
+        return _by_weights(evaluations[sticky]), _by_weights(evaluations[~sticky])
     except FileNotFoundError:
         return {}, {}
-    except (OSError, ValueError, KeyError):
-        columns = "weights, episodes, mean, low, high and noop_max"
+    except (OSError, ValueError, KeyError, TypeError):
+        columns = "weights, episodes, mean, low, high and repeat_action_probability"
         raise UserError(f"{file} is damaged; it needs the columns {columns}") from None
 
 

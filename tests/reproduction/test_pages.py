@@ -209,12 +209,14 @@ def test_of_several_evaluations_the_one_with_most_episodes_is_shown(checkout):
     publish(checkout, 19.25)
     weights = checkout / "results" / "weights"
     rows = (
-        "pong,1,100,17.9,17.5,18.3,0",
-        "pong,2,30,18.5,18,19,0",
-        "other,1,9,1,0,2,0",
-        "pong,1,100,19,18,20,30",
+        "pong,1,100,17.9,17.5,18.3,0.25",
+        "pong,2,30,18.5,18,19,0.25",
+        "other,1,9,1,0,2,0.25",
+        "pong,1,100,19,18,20,0",
     )
-    (weights / "again.csv").write_text("\n".join(("weights,seed,episodes,mean,low,high,noop_max", *rows)))
+    (weights / "again.csv").write_text(
+        "\n".join(("weights,seed,episodes,mean,low,high,repeat_action_probability", *rows))
+    )
     folder = ResultsFolder(checkout / "results")
     lines = pretrained.rows(folder, "w", {"pong": 18.0})
     others = "19.2 (30 episodes), 18.5 (30 episodes)"

@@ -57,7 +57,7 @@ def test_an_episode_that_nothing_ends_is_cut_and_counted():
     evaluation = evaluate.evaluate(agent, 13, seed=0, most_steps=25)
     assert evaluation.scores == [25.0] * 13 and evaluation.cut == 13
     result = evaluate.summary(agent, evaluation, greedy=False, seed=0)
-    assert (result["length"], result["clipped"]) == (25, 25)
+    assert (result["mean_length"], result["mean_clipped_score"]) == (25, 25)
     assert result["episodes_cut"] == 13 and result["protocol"].endswith("13 of them ended after 25 steps")
     ended = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 40, seed=3, most_steps=50)
     assert ended.cut == 0 and set(np.round(ended.scores, 6)) == {-1.0, 1.0}
@@ -361,7 +361,7 @@ def test_a_greedy_policy_is_evaluated_with_random_actions_if_they_are_asked_for(
     (tmp_path / "config.json").write_text(Config(env_id="Acrobot-v1", algorithm="pqn").to_json())
     monkeypatch.setattr(policies.Checkpoints, "restore", lambda self, which: {"agent_steps": 5})
     state = np.tile(np.array([1, 0, 1, 0, 8, -4], np.float32), (9000, 1))
-    words = {0.0: "most probable action", 0.3: "a random action with probability 0.3"}
+    words = {0.0: "most probable action", 0.3: "most probable action, or with probability 0.3 a random one"}
     for epsilon, acting in words.items():
         agent = policies.TrainedAgent(tmp_path, 5, False, 0, "/CPU:0", print, epsilon=epsilon)
         actions = agent.act(state)
