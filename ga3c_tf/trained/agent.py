@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ga3c_tf.config import MOST_EPISODE_STEPS
+from ga3c_tf.config.declaration import Q_LEARNING
 from ga3c_tf.console import warn
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.environments.public import PublicEnvironment
@@ -227,6 +228,7 @@ def load_agent(
     *,
     checkpoint: str | int = "best",
     greedy: bool = False,
+    epsilon: float = 0.0,
     seed: int = 0,
     device: str = "auto",
     trust_code: bool = False,
@@ -240,6 +242,7 @@ def load_agent(
         checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint; always
             'best' for weights.
         greedy: whether to take the most probable action instead of sampling one.
+        epsilon: probability of a random action instead of the best one, for Q-learning.
         seed: seed of the sampled actions.
         device: 'auto', 'cpu', 'gpu' or 'gpu:N'.
         trust_code: whether to import custom code that the run's settings name.
@@ -259,6 +262,10 @@ def load_agent(
     config = config.replace(**names)
     check_trust(config, folder, trust_code)
     _check_range("seed", seed, 0)
+    if not 0 <= epsilon <= 1:
+        raise UserError(f"epsilon is {epsilon}; it must be from 0 to 1")
+    if epsilon and (greedy or config.algorithm not in Q_LEARNING):
+        raise UserError("epsilon is for agents of Q-learning that are not greedy; leave it out")
 
     if describe_environment(config).is_screen:
         enable_onednn()
@@ -266,9 +273,8 @@ def load_agent(
     from ga3c_tf.model.device import configure_device
     from ga3c_tf.trained.policies import TrainedAgent
 
-    return Agent(
-        TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), warn, names), greedy
-    )
+    trained = TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), warn, names, epsilon)
+    return Agent(trained, greedy)
 
 
 def _check_range(name: str, value: int, low: int) -> None:

@@ -12,6 +12,7 @@ from gymnasium.envs.classic_control import CartPoleEnv
 from helpers import action_at, decode
 from PIL import Image, ImageSequence
 
+from ga3c_tf import load_agent
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.trained import evaluation as evaluate
@@ -368,6 +369,8 @@ def test_a_greedy_policy_is_evaluated_with_random_actions_if_they_are_asked_for(
         others = np.mean(actions != agent.act(state[:1], greedy=True))
         assert others == pytest.approx(epsilon * 2 / 3, abs=0.02)
         assert acting in evaluate.summary(agent, of_scores(1.0), False, 0)["protocol"]
+    protocol = load_agent(tmp_path, checkpoint=5, epsilon=0.3).evaluate(1, max_episode_steps=2).protocol
+    assert words[0.3] in protocol
 
 
 def test_random_play_needs_no_checkpoint_and_says_what_it_is(tmp_path):
