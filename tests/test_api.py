@@ -275,7 +275,7 @@ def holding_a_lock():
         ),
         (lambda: ga3c_tf.load_agent("pong", seed=-1), "seed is -1; it must be at least 0"),
         (lambda: ga3c_tf.load_agent("pong", epsilon=2), "epsilon is 2; it must be from 0 to 1"),
-        (lambda: ga3c_tf.load_agent("pong", epsilon=0.1), "epsilon is for agents of Q-learning"),
+        (lambda: ga3c_tf.load_agent("pong", epsilon=0.1), "epsilon is for Q-learning; this agent"),
         (
             lambda: ga3c_tf.load_agent("pong", device="cpu").evaluate(episodes=0),
             "episodes is 0; it must be at least 1",

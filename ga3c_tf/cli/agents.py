@@ -17,7 +17,7 @@ from click.globals import get_current_context
 from ga3c_tf.cli.options import FiniteRange, agent_argument, agent_options, run_argument, trust_option
 from ga3c_tf.cli.terminal import command_line, exit_on_signals
 from ga3c_tf.config import spelled
-from ga3c_tf.config.declaration import ATARI_GAMES, Q_LEARNING
+from ga3c_tf.config.declaration import ATARI_GAMES
 from ga3c_tf.console import counted, warn
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import check_writable, json_text, write_aside
@@ -90,13 +90,10 @@ def evaluate(
             "--random is a policy of its own; it cannot be combined with --checkpoint, --greedy, --device or "
             "--epsilon"
         )
-    if epsilon and not sample:
-        raise UserError("--epsilon adds random actions, and --greedy has none; leave one of them out")
     if output is not None:
         _check_output(output)
     run = _agent_folder(run, pretrained, fetch=not random)
     _check_agent(run, checkpoint, trust_code)
-    _check_epsilon(run, epsilon)
     changes = _atari_changes(
         run, {"repeat_action_probability": repeat_action_probability, "noop_max": noop_max}
     )
@@ -320,21 +317,6 @@ def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
     check_trust(config, run, trust_code)
     if describe_environment(config).is_screen:
         enable_onednn()
-
-
-def _check_epsilon(run: Path, epsilon: float) -> None:
-    """Check that random actions are asked for only of an agent that explores by them.
-
-    Raises:
-        UserError: they are asked of another agent.
-    """
-    from ga3c_tf.runs.folder import read_config
-
-    algorithm = read_config(run).algorithm
-    if epsilon and algorithm not in Q_LEARNING:
-        raise UserError(
-            f"--epsilon is for Q-learning; this agent's algorithm is {algorithm}, which samples its actions"
-        )
 
 
 def _atari_changes(run: Path, values: Mapping[str, float | None]) -> dict[str, float]:

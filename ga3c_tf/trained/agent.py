@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ga3c_tf.config import MOST_EPISODE_STEPS
-from ga3c_tf.config.declaration import Q_LEARNING
 from ga3c_tf.console import warn
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.environments.public import PublicEnvironment
@@ -262,10 +261,6 @@ def load_agent(
     config = config.replace(**names)
     check_trust(config, folder, trust_code)
     _check_range("seed", seed, 0)
-    if not 0 <= epsilon <= 1:
-        raise UserError(f"epsilon is {epsilon}; it must be from 0 to 1")
-    if epsilon and (greedy or config.algorithm not in Q_LEARNING):
-        raise UserError("epsilon is for agents of Q-learning that are not greedy; leave it out")
 
     if describe_environment(config).is_screen:
         enable_onednn()

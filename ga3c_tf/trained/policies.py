@@ -12,6 +12,7 @@ import numpy as np
 from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
+from ga3c_tf.config.declaration import Q_LEARNING
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.contracts import Prediction
@@ -126,7 +127,8 @@ class TrainedAgent(ModelAgent):
         checkpoint: description of the checkpoint in words.
 
     Raises:
-        UserError: `run` is not a run folder, or the checkpoint does not exist or belongs to another network.
+        UserError: `run` is not a run folder, the checkpoint does not exist or belongs to another network, or
+            `epsilon` is no probability or not for this agent.
     """
 
     def __init__(
@@ -142,6 +144,7 @@ class TrainedAgent(ModelAgent):
     ):
         self.folder = Path(run)
         config: Config = read_config(run, "playing", warn).replace(**changes, terminal_on_life_loss=False)
+        _check_epsilon(epsilon, greedy, config.algorithm)
         # The same scores and exports on every processor.
         plain = config.resolved(dtype_policy="float32", compile="off", devices=None)
         model = new_model(plain, describe_environment(config), seed, device)
@@ -157,6 +160,18 @@ class TrainedAgent(ModelAgent):
             agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
             description = _in_words(checkpoint, agent_steps, checkpoints.best())
         super().__init__(config, model, greedy, seed, agent_steps, description, epsilon=epsilon)
+
+
+def _check_epsilon(epsilon: float, greedy: bool, algorithm: str) -> None:
+    """Refuse random actions where they have no meaning."""
+    if not 0 <= epsilon <= 1:
+        raise UserError(f"epsilon is {epsilon}; it must be from 0 to 1")
+    if epsilon and greedy:
+        raise UserError("epsilon adds random actions, and a greedy agent has none; leave one of them out")
+    if epsilon and algorithm not in Q_LEARNING:
+        raise UserError(
+            f"epsilon is for Q-learning; this agent's algorithm, {algorithm}, samples its actions"
+        )
 
 
 def _in_words(wanted: str | int, loaded: int, best: int | None) -> str:

@@ -235,10 +235,13 @@ def test_games_lists_the_atari_ids():
             ["evaluate", "pong", "--random", "--device", "cpu"],
             "--checkpoint, --greedy, --device or --epsilon",
         ),
-        (["evaluate", "pong", "--epsilon", "0.1", "--greedy"], "--greedy has none; leave one of them out"),
+        (
+            ["evaluate", "pong", "--epsilon", "0.1", "--greedy"],
+            "a greedy agent has none; leave one of them out",
+        ),
         (
             ["evaluate", "pong", "--epsilon", "0.1"],
-            "--epsilon is for Q-learning; this agent's algorithm is actor",
+            "epsilon is for Q-learning; this agent's algorithm, actor-critic, samples",
         ),
         (["evaluate", "pong", "--output", ""], "'.' is no file to write to; name one"),
         (
