@@ -1,119 +1,25 @@
-"""The commands about trained agents: `evaluate`, `play`, `publish` and `export`."""
+"""The commands `play`, `publish` and `export`, and the trained agent that a command line names."""
 
 from __future__ import annotations
 
-import errno
-import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
-from click.core import ParameterSource
-from click.globals import get_current_context
 
-from ga3c_tf.cli.options import FiniteRange, agent_argument, agent_options, run_argument, trust_option
+from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, trust_option
 from ga3c_tf.cli.terminal import command_line, exit_on_signals
-from ga3c_tf.config import spelled
-from ga3c_tf.config.declaration import ATARI_GAMES
 from ga3c_tf.console import counted, warn
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import check_writable, json_text, write_aside
+
+if TYPE_CHECKING:
+    from ga3c_tf.trained.policies import TrainedAgent
 
 MOST_DIGITS = 18
 """Maximum number of digits in the agent steps of a checkpoint."""
-
-
-@click.command()
-@agent_argument
-@click.option(
-    "--episodes",
-    type=click.IntRange(1, 100_000),
-    default=30,
-    show_default=True,
-    help="Number of whole episodes.",
-)
-@agent_options
-@click.option(
-    "--repeat-action-probability",
-    type=FiniteRange(0, 1),
-    help="Atari: probability that a frame repeats the previous action.  [default: as in training]",
-)
-@click.option(
-    "--noop-max",
-    type=click.IntRange(0, 10_000),
-    help="Atari: at most this many random no-op frames at reset.  [default: as in training]",
-)
-@click.option(
-    "--epsilon",
-    type=FiniteRange(0, 1),
-    default=0.0,
-    show_default=True,
-    help="Q-learning: probability of a random action instead of the best one.",
-)
-@click.option(
-    "--random", is_flag=True, help="Score a uniformly random policy in the run's environment instead."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write the result to this file, as JSON.",
-)
-def evaluate(
-    run: Path | None,
-    pretrained: str | None,
-    episodes: int,
-    checkpoint: str,
-    sample: bool,
-    seed: int,
-    max_episode_steps: int,
-    device: str,
-    trust_code: bool,
-    repeat_action_probability: float | None,
-    noop_max: int | None,
-    epsilon: float,
-    random: bool,
-    as_json: bool,
-    output: Path | None,
-) -> None:
-    """Evaluate the trained agent of the folder RUN, or published weights, over whole episodes with raw
-    scores.
-    """
-    if output is not None and not output.name:
-        raise UserError(f"--output {str(output)!r} is no file to write to; name one")
-    given_device = get_current_context().get_parameter_source("device") != ParameterSource.DEFAULT
-    if random and (checkpoint != "best" or not sample or given_device or epsilon):
-        raise UserError(
-            "--random is a policy of its own; it cannot be combined with --checkpoint, --greedy, --device or "
-            "--epsilon"
-        )
-    if output is not None:
-        _check_output(output)
-    run = _agent_folder(run, pretrained, fetch=not random)
-    _check_agent(run, checkpoint, trust_code)
-    changes = _atari_changes(
-        run, {"repeat_action_probability": repeat_action_probability, "noop_max": noop_max}
-    )
-
-    from ga3c_tf.trained.baselines import random_score
-    from ga3c_tf.trained.evaluation import evaluate as play_episodes
-    from ga3c_tf.trained.evaluation import summary
-    from ga3c_tf.trained.policies import RandomAgent
-
-    if random:
-        agent = RandomAgent(run, seed, changes)
-    else:
-        agent = _trained_agent(run, checkpoint, sample, seed, device, changes, epsilon)
-    exit_on_signals()
-    result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
-    policy = "random policy" if random else f"after {result['agent_steps']:,} agent steps"
-    other = None if random else random_score(agent.config)
-    print(json_text(result) if as_json else _in_words(result, policy, other))
-    if output:
-        _write(output, result)
 
 
 @click.command()
@@ -144,12 +50,12 @@ def play(
         raise UserError("play takes --video FILE or --window, not both")
     if video is None and not window:
         raise UserError("play needs either --video FILE or --window")
-    run = _agent_folder(run, pretrained)
-    _check_agent(run, checkpoint, trust_code)
+    run = named_agent(run, pretrained)
+    check_agent(run, checkpoint, trust_code)
 
     from ga3c_tf.trained.playback import play_window, record
 
-    agent = _trained_agent(run, checkpoint, sample, seed, device)
+    agent = trained_agent(run, checkpoint, sample, seed, device)
     exit_on_signals()
 
     def report(scores: list[float]) -> None:
@@ -200,14 +106,14 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
     if for_hub:
         check_packages("--format huggingface", ["safetensors", "huggingface_hub"])
         run = agent_folder(run)
-    _check_agent(run, checkpoint, trust_code)
+    check_agent(run, checkpoint, trust_code)
     check_free(folder)
 
     from ga3c_tf.cli.figures import draw_learning_curve
     from ga3c_tf.trained.publishing.publish import publish as write
     from ga3c_tf.trained.publishing.publish import publish_weights
 
-    agent = _trained_agent(run, checkpoint, True, 0, "cpu")
+    agent = trained_agent(run, checkpoint, True, 0, "cpu")
     exit_on_signals()
     if for_hub and file_of(run):
         score = publish_weights(run, folder, agent)
@@ -262,22 +168,22 @@ def export(
         if output is None:
             raise UserError("name a --format, or an --output that ends in .onnx or .keras")
         form = form_of(output)
-    run = _agent_folder(run, pretrained)
+    run = named_agent(run, pretrained)
     file = output or default_file(run, form)
     check_export(file, form)
-    _check_agent(run, checkpoint, trust_code)
+    check_agent(run, checkpoint, trust_code)
 
     from ga3c_tf.trained.evaluation import evaluate as play_episodes
     from ga3c_tf.trained.evaluation import summary
 
-    agent = _trained_agent(run, checkpoint, True, 0, "cpu")
+    agent = trained_agent(run, checkpoint, True, 0, "cpu")
     exit_on_signals()
     score = summary(agent, play_episodes(agent, episodes, 0), False, 0) if episodes else None
     export_agent(agent, file, form, score)
     print(f"{file}: policy and value of {agent.config.env_id}; {metadata_of(file)} says how to use it")
 
 
-def _agent_folder(run: Path | None, pretrained: str | None, fetch: bool = True) -> Path:
+def named_agent(run: Path | None, pretrained: str | None, fetch: bool = True) -> Path:
     """Return the folder of the agent: a run folder or published weights.
 
     Args:
@@ -295,7 +201,7 @@ def _agent_folder(run: Path | None, pretrained: str | None, fetch: bool = True) 
     raise UserError("name either a folder RUN or --pretrained weights")
 
 
-def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
+def check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
     """Check the arguments that name a trained agent, and prepare TensorFlow for its states.
 
     Raises:
@@ -319,22 +225,7 @@ def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
         enable_onednn()
 
 
-def _atari_changes(run: Path, values: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the settings of Atari games that are given, by name.
-
-    Raises:
-        UserError: one is given, and the agent plays something else.
-    """
-    from ga3c_tf.runs.folder import read_config
-
-    given = {name: value for name, value in values.items() if value is not None}
-    env_id = read_config(run).env_id
-    if given and not env_id.startswith("ALE/"):
-        raise UserError(f"{spelled(next(iter(given)))} is for {ATARI_GAMES}; this agent plays {env_id}")
-    return given
-
-
-def _trained_agent(
+def trained_agent(
     run: Path,
     checkpoint: str,
     sample: bool,
@@ -342,61 +233,10 @@ def _trained_agent(
     device: str,
     changes: Mapping[str, Any] = MappingProxyType({}),
     epsilon: float = 0.0,
-):
+) -> TrainedAgent:
+    """Return the agent that acts with a checkpoint. Arguments are the command's and `TrainedAgent`'s."""
     from ga3c_tf.model.device import configure_device
     from ga3c_tf.trained.policies import TrainedAgent
 
     which = int(checkpoint) if checkpoint.isdecimal() else checkpoint
     return TrainedAgent(run, which, not sample, seed, configure_device(device), warn, changes, epsilon)
-
-
-def _in_words(result: dict[str, Any], policy: str, random_score: float | None) -> str:
-    """Format the summary of an evaluation in three lines.
-
-    Args:
-        result: summary from `evaluation.summary`.
-        policy: description of the policy that was evaluated.
-        random_score: mean score of the random policy, if it is known and another one.
-    """
-    from ga3c_tf.status import beside_random
-    from ga3c_tf.trained.evaluation import interval_in_words
-
-    return (
-        f"{result['env_id']}, {policy}: mean {result['mean']:.2f} ({interval_in_words(result)}), "
-        f"standard deviation {result['std']:.2f}, median {result['median']:.2f}"
-        f"{beside_random(random_score)}\n"
-        f"mean length: {result['mean_length']:,.0f} steps\n"
-        f"protocol: {result['protocol']}"
-    )
-
-
-def _check_output(file: Path) -> None:
-    """Check that a file can be written, before the episodes are played.
-
-    Raises:
-        UserError: it cannot be written.
-    """
-    try:
-        if not file.exists():
-            check_writable(file.parent)
-        elif not os.access(file, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
-    except OSError as error:
-        raise UserError(f"cannot write {file}: {error.filename}: {error.strerror}") from None
-
-
-def _write(file: Path, result: dict[str, Any]) -> None:
-    """Write a result as JSON; create the file's folder if it does not exist.
-
-    A link stays one, and a pipe or device is written to.
-    """
-    text = json_text(result, indent=2) + "\n"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        target = Path(os.path.realpath(file))
-        if target.exists() and not target.is_file():
-            target.write_text(text)
-        else:
-            write_aside(target, text)
-    except OSError as error:
-        raise UserError(f"cannot write {file}: {error.strerror}") from None

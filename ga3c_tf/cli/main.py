@@ -17,7 +17,7 @@ import rich_click as click
 from click.exceptions import Exit, NoArgsIsHelpError
 
 from ga3c_tf import __version__
-from ga3c_tf.cli import agents, figures, tools, training
+from ga3c_tf.cli import agents, evaluation, figures, tools, training
 from ga3c_tf.cli.options import number_in_words
 from ga3c_tf.config.elsewhere import setting_called
 from ga3c_tf.console import discard_unwritten, prepare_output, say, warn
@@ -122,7 +122,7 @@ def cli() -> None:
 for command in (
     training.train,
     training.resume,
-    agents.evaluate,
+    evaluation.evaluate,
     agents.play,
     agents.publish,
     agents.export,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from ga3c_tf.config import Config
 from ga3c_tf.model.adam import Adam
-from ga3c_tf.model.centred_rmsprop import CentredRMSProp
 from ga3c_tf.model.graph_call import direct_call, trace
 from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.model.tensorflow import tf
@@ -67,8 +66,13 @@ class DeviceWeights:
     def _new_optimizer(self, config: Config) -> RMSProp | Adam:
         if config.optimizer == "adam":
             return Adam(self._variables, self._version, config.adam_epsilon)
-        rmsprop = CentredRMSProp if config.rmsprop_centred else RMSProp
-        return rmsprop(self._variables, config.rmsprop_decay, config.rmsprop_momentum, config.rmsprop_epsilon)
+        return RMSProp(
+            self._variables,
+            config.rmsprop_decay,
+            config.rmsprop_momentum,
+            config.rmsprop_epsilon,
+            config.rmsprop_centred,
+        )
 
     def _update_graph(self, learning_rate: tf.Tensor, *gradients: tf.Tensor) -> list[tf.Tensor]:
         by_place = dict(zip(self._gradients_of, gradients, strict=True))

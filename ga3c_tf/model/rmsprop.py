@@ -8,12 +8,15 @@ from ga3c_tf.model.tensorflow import tf
 
 
 class RMSProp(tf.Module):
-    """Non-centered RMSProp with shared statistics, by TensorFlow 1's own fused kernel.
+    """RMSProp with shared statistics, by TensorFlow 1's own fused kernels.
 
     For each variable: s = decay * s + (1 - decay) * g^2; m = momentum * m + rate * g / sqrt(s + epsilon); w =
     w - m. The mean square s starts at **ones**, and epsilon is inside the root. Keras 3 starts at zeros,
     which makes the first steps several times larger. Source: section 3 of the paper and the authors'
     NetworkVP.py (tf.train.RMSPropOptimizer).
+
+    Centred, as deep Q-networks use it, the divisor is sqrt(s - a^2 + epsilon) with the mean gradient a =
+    decay * a + (1 - decay) * g, which starts at zeros (Graves 2013, arXiv 1308.0850, equations 38 to 45).
 
     Several threads may apply gradients at once, because the kernel holds the locks of the variable and its
     slots.
@@ -23,10 +26,12 @@ class RMSProp(tf.Module):
         decay: Decay of the mean square.
         momentum: Momentum of the formula above.
         epsilon: Epsilon of the formula above.
+        centred: Whether to divide by the deviation of the gradient instead of its root mean square.
 
     Attributes:
         mean_square: One slot per variable, of its shape, that starts at ones.
         momentum_slots: One slot per variable, of its shape, that starts at zeros.
+        mean_gradient: As `momentum_slots`; empty unless centred.
     """
 
     def __init__(
@@ -35,6 +40,7 @@ class RMSProp(tf.Module):
         decay: float = 0.99,
         momentum: float = 0.0,
         epsilon: float = 0.1,
+        centred: bool = False,
     ):
         super().__init__(name="rmsprop")
         self._variables = tuple(variables)
@@ -42,12 +48,14 @@ class RMSProp(tf.Module):
         self._momentum = momentum
         self._epsilon = epsilon
         self.mean_square = [tf.Variable(tf.ones_like(v), trainable=False) for v in self._variables]
-        self.momentum_slots = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
+        self.momentum_slots = self._zeros()
+        self.mean_gradient = self._zeros() if centred else []
 
     @property
     def slots(self) -> dict[str, list[tf.Variable]]:
         """Groups of slots by their names in a checkpoint."""
-        return {"mean_square": list(self.mean_square), "momentum": list(self.momentum_slots)}
+        groups = {"mean_square": list(self.mean_square), "momentum": list(self.momentum_slots)}
+        return groups | ({"mean_gradient": list(self.mean_gradient)} if self.mean_gradient else {})
 
     def apply(
         self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor
@@ -62,25 +70,34 @@ class RMSProp(tf.Module):
         Returns:
             The update operations, for control dependencies; an empty list when called eagerly.
         """
-        updates = []
-        for variable, square, momentum, gradient in zip(
-            self._variables, self.mean_square, self.momentum_slots, gradients, strict=True
-        ):
-            if gradient is not None:
-                updates.append(
-                    tf.raw_ops.ResourceApplyRMSProp(
-                        var=variable.handle,
-                        ms=square.handle,
-                        mom=momentum.handle,
-                        lr=learning_rate,
-                        rho=self._decay,
-                        momentum=self._momentum,
-                        epsilon=self._epsilon,
-                        grad=gradient,
-                        use_locking=True,
-                    )
-                )
+        means = self.mean_gradient or [None] * len(self._variables)
+        updates = [
+            self._apply_one(variable, mean, square, momentum, gradient, learning_rate)
+            for variable, mean, square, momentum, gradient in zip(
+                self._variables, means, self.mean_square, self.momentum_slots, gradients, strict=True
+            )
+            if gradient is not None
+        ]
         return [update for update in updates if update is not None]
+
+    def _apply_one(self, variable, mean, square, momentum, gradient, learning_rate):
+        arguments = {
+            "var": variable.handle,
+            "ms": square.handle,
+            "mom": momentum.handle,
+            "lr": learning_rate,
+            "rho": self._decay,
+            "momentum": self._momentum,
+            "epsilon": self._epsilon,
+            "grad": gradient,
+            "use_locking": True,
+        }
+        if mean is None:
+            return tf.raw_ops.ResourceApplyRMSProp(**arguments)
+        return tf.raw_ops.ResourceApplyCenteredRMSProp(mg=mean.handle, **arguments)
+
+    def _zeros(self) -> list[tf.Variable]:
+        return [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
 
 
 def clip_by_average_norm(gradient: tf.Tensor | None, clip_norm: float) -> tf.Tensor | None:

@@ -21,7 +21,7 @@ from commands import ENVIRONMENT, ga3c_tf, python
 from helpers import SUMMARY
 from PIL import Image, ImageSequence
 
-from ga3c_tf.cli import agents, options
+from ga3c_tf.cli import evaluation, options
 from ga3c_tf.cli import training as training_commands
 from ga3c_tf.cli.main import cli
 from ga3c_tf.cli.options import FIRST
@@ -652,12 +652,12 @@ def test_ctrl_c_while_the_environments_of_an_evaluation_begin_prints_no_tracebac
 
 def test_a_result_is_written_through_links_and_into_pipes(tmp_path):
     (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
-    agents._write(tmp_path / "link.json", {"mean": 1.0})
+    evaluation._write(tmp_path / "link.json", {"mean": 1.0})
     assert (tmp_path / "link.json").is_symlink() and json.loads((tmp_path / "real.json").read_text()) == {
         "mean": 1.0
     }
     os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=agents._write, args=(tmp_path / "pipe", {"mean": 2.0}), daemon=True)
+    writer = threading.Thread(target=evaluation._write, args=(tmp_path / "pipe", {"mean": 2.0}), daemon=True)
     writer.start()
     assert json.loads((tmp_path / "pipe").read_text()) == {"mean": 2.0}
     writer.join()

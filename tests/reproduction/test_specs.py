@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ga3c_tf.cli.agents import evaluate
+from ga3c_tf.cli.evaluation import evaluate
 from ga3c_tf.cli.training import train
 from ga3c_tf.config import Config, check_environment, network_for
 from ga3c_tf.config.declaration import Q_LEARNING

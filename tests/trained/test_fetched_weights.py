@@ -108,10 +108,10 @@ def test_many_may_fetch_at_once(clone, monkeypatch, tmp_path):
 
 
 def test_the_random_policy_needs_no_weights(clone):
-    folder = agents._agent_folder(None, NAME, fetch=False)
+    folder = agents.named_agent(None, NAME, fetch=False)
     assert RandomAgent(folder, 0).config.env_id == "MinAtar/Freeway-v1"
     with pytest.raises(UserError, match="not in this installation"):
-        agents._agent_folder(None, NAME)
+        agents.named_agent(None, NAME)
 
 
 def refused(name=NAME):
