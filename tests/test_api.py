@@ -233,6 +233,13 @@ def test_published_weights_are_loaded_by_name(monkeypatch):
     assert state.shape == (84, 84, 4) and 0 <= agent.act(state) < 6
 
 
+def test_an_agent_plays_with_other_sticky_actions_and_no_op_starts_than_in_training():
+    agent = ga3c_tf.load_agent("pong", device="cpu", repeat_action_probability=0.0, noop_max=9)
+    protocol = agent.evaluate(episodes=1, max_episode_steps=2).protocol
+    assert "sticky actions 0, at most 9 no-ops at the start" in protocol
+    assert agent.make_environment().unwrapped.spec.kwargs["settings"]["noop_max"] == 9
+
+
 def test_an_evaluation_ends_episodes_after_the_steps_that_are_given():
     scores = ga3c_tf.load_agent("minatar_breakout", device="cpu").evaluate(episodes=2, max_episode_steps=3)
     assert scores.protocol.endswith(", 2 of them ended after 3 steps")
@@ -276,6 +283,10 @@ def holding_a_lock():
         (lambda: ga3c_tf.load_agent("pong", seed=-1), "seed is -1; it must be at least 0"),
         (lambda: ga3c_tf.load_agent("pong", epsilon=2), "epsilon is 2; it must be from 0 to 1"),
         (lambda: ga3c_tf.load_agent("pong", epsilon=0.1), "epsilon is for Q-learning; this agent"),
+        (
+            lambda: ga3c_tf.load_agent("minatar_breakout", noop_max=30),
+            "--noop-max is for Atari games, such as ALE/Pong-v5; this agent plays MinAtar/Breakout-v1",
+        ),
         (
             lambda: ga3c_tf.load_agent("pong", device="cpu").evaluate(episodes=0),
             "episodes is 0; it must be at least 1",

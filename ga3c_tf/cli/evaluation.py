@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from click.globals import get_current_context
 from ga3c_tf.cli.agents import check_agent, named_agent, trained_agent
 from ga3c_tf.cli.options import FiniteRange, agent_argument, agent_options
 from ga3c_tf.cli.terminal import exit_on_signals
-from ga3c_tf.config import spelled
-from ga3c_tf.config.declaration import ATARI_GAMES
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import check_writable, json_text, write_aside
 
@@ -77,6 +74,9 @@ def evaluate(
     """Evaluate the trained agent of the folder RUN, or published weights, over whole episodes with raw
     scores.
     """
+    from ga3c_tf.runs.folder import read_config
+    from ga3c_tf.trained.environments import atari_changes
+
     if output is not None and not output.name:
         raise UserError(f"--output {str(output)!r} is no file to write to; name one")
     given_device = get_current_context().get_parameter_source("device") != ParameterSource.DEFAULT
@@ -89,15 +89,16 @@ def evaluate(
         _check_output(output)
     run = named_agent(run, pretrained, fetch=not random)
     check_agent(run, checkpoint, trust_code)
-    changes = _atari_changes(
-        run, {"repeat_action_probability": repeat_action_probability, "noop_max": noop_max}
+    changes = atari_changes(
+        read_config(run).env_id, repeat_action_probability=repeat_action_probability, noop_max=noop_max
     )
 
     from ga3c_tf.trained.baselines import random_score
     from ga3c_tf.trained.evaluation import evaluate as play_episodes
     from ga3c_tf.trained.evaluation import summary
-    from ga3c_tf.trained.policies import RandomAgent
+    from ga3c_tf.trained.policies import ModelAgent, RandomAgent
 
+    agent: ModelAgent | RandomAgent
     if random:
         agent = RandomAgent(run, seed, changes)
     else:
@@ -109,21 +110,6 @@ def evaluate(
     print(json_text(result) if as_json else _in_words(result, policy, other))
     if output:
         _write(output, result)
-
-
-def _atari_changes(run: Path, values: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the settings of Atari games that are given, by name.
-
-    Raises:
-        UserError: one is given, and the agent plays something else.
-    """
-    from ga3c_tf.runs.folder import read_config
-
-    given = {name: value for name, value in values.items() if value is not None}
-    env_id = read_config(run).env_id
-    if given and not env_id.startswith("ALE/"):
-        raise UserError(f"{spelled(next(iter(given)))} is for {ATARI_GAMES}; this agent plays {env_id}")
-    return given
 
 
 def _in_words(result: dict[str, Any], policy: str, random_score: float | None) -> str:

@@ -18,6 +18,7 @@ from ga3c_tf.host.libraries import enable_onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.plugins.arguments import by_config_name, split_functions
 from ga3c_tf.runs.folder import read_config
+from ga3c_tf.trained.environments import atari_changes
 from ga3c_tf.trained.pretrained import agent_folder
 
 if TYPE_CHECKING:
@@ -231,6 +232,8 @@ def load_agent(
     seed: int = 0,
     device: str = "auto",
     trust_code: bool = False,
+    repeat_action_probability: float | None = None,
+    noop_max: int | None = None,
     **functions: Callable[..., Any],
 ) -> Agent:
     """Load a trained agent.
@@ -245,6 +248,9 @@ def load_agent(
         seed: seed of the sampled actions.
         device: 'auto', 'cpu', 'gpu' or 'gpu:N'.
         trust_code: whether to import custom code that the run's settings name.
+        repeat_action_probability: for Atari, probability that a frame repeats the previous action; None: as
+            in training.
+        noop_max: for Atari, maximum number of random no-op frames at reset; None: as in training.
         functions: the functions `env`, `network` and `loss`, if the agent was trained with functions by
             another program.
 
@@ -257,8 +263,10 @@ def load_agent(
     given, left = split_functions(config, functions)
     if left:
         raise UserError(f"load_agent has no argument {next(iter(left))!r} for this agent")
-    names = by_config_name(given)
-    config = config.replace(**names)
+    changes = by_config_name(given) | atari_changes(
+        config.env_id, repeat_action_probability=repeat_action_probability, noop_max=noop_max
+    )
+    config = config.replace(**changes)
     check_trust(config, folder, trust_code)
     _check_range("seed", seed, 0)
 
@@ -268,7 +276,7 @@ def load_agent(
     from ga3c_tf.model.device import configure_device
     from ga3c_tf.trained.policies import TrainedAgent
 
-    trained = TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), warn, names, epsilon)
+    trained = TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), warn, changes, epsilon)
     return Agent(trained, greedy)
 
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ga3c_tf.config import Config
+from ga3c_tf.config import Config, spelled
+from ga3c_tf.config.declaration import ATARI_GAMES
 from ga3c_tf.environments.environment import make_limited_environment, modules_used
 from ga3c_tf.environments.random_streams import EVALUATION, seed_global_generators
 from ga3c_tf.errors import UserError
@@ -19,6 +20,18 @@ from ga3c_tf.plugins import one_line
 from ga3c_tf.workers.supervisor import AgentSupervisor
 
 POLL_SECONDS = 0.25
+
+
+def atari_changes(env_id: str, **settings: float | None) -> dict[str, float]:
+    """Return the settings of Atari games that are given, by name; None is not given.
+
+    Raises:
+        UserError: one is given, and the agent plays something else.
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    if given and not env_id.startswith("ALE/"):
+        raise UserError(f"{spelled(next(iter(given)))} is for {ATARI_GAMES}; this agent plays {env_id}")
+    return given
 
 
 class EvaluationStep(NamedTuple):
