@@ -128,8 +128,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "epsilon_steps": 300_000,
         "steps": 3_000_000,
     },
-    # Q-learning with a replay memory, for vectors. A third of the updates of Stable-Baselines3's zoo for
-    # CartPole (hyperparams/dqn.yml), and returns of 3 steps; the rate that falls to 0 keeps what was learned.
+    # Q-learning with a replay memory, for vectors. Half of the trained states of Stable-Baselines3's zoo for
+    # CartPole (hyperparams/dqn.yml), in a quarter of its updates, and returns of 3 steps; the rate that falls
+    # to 0 keeps what was learned.
     "dqn": DQN_COMMON
     | {
         "num_agents": 8,
@@ -146,8 +147,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "steps": 200_000,
     },
     # The same for MinAtar and other small images. MinAtar's DQN (Young and Tian, arXiv 1903.03176, and their
-    # examples/dqn.py) with a quarter of its updates: 8 states a step, in batches of 128, not 32 in one of 32.
-    # Its epsilon of 0.01 stands outside the root.
+    # examples/dqn.py) with a quarter of its trained states: 8 a step in batches of 128, not 32 in one of 32.
+    # It has double Q-learning and no momentum; MinAtar's is 0.95, and its epsilon of 0.01 stands outside the
+    # root.
     "dqn-small": DQN_COMMON
     | {
         "num_agents": 16,

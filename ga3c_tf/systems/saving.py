@@ -95,8 +95,20 @@ class Saver:
         try:
             session.log.flush()  # otherwise a resumed run could find rows missing
             session.model.store()
-            replay = session.replay if session.config.save_replay else None
-            path = self._checkpoints.save(agent_steps, counters, session.stats.settled_score, replay)
+            save = functools.partial(
+                self._checkpoints.save, agent_steps, counters, session.stats.settled_score
+            )
+            try:
+                path = save(session.replay if session.config.save_replay else None)
+            except OSError as error:
+                if not session.config.save_replay:
+                    raise
+                # it takes gigabytes, and needs them twice until the one before it is removed
+                path = save(None)
+                reason = error.strerror or error
+                session.tell(
+                    "not saved", f"no replay memory at {agent_steps} agent steps: {reason}; the weights are"
+                )
         except OSError as error:
             raise NotSaved(f"no checkpoint at {agent_steps} agent steps: {error.strerror or error}") from None
         self._written(path)

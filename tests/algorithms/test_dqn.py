@@ -110,6 +110,23 @@ def test_the_target_network_begins_with_weights_that_were_loaded():
         np.testing.assert_array_equal(target.numpy(), weight.numpy())
 
 
+def test_a_checkpoint_brings_the_target_network_back():
+    """After four updates it is that of the third."""
+    before, after = model_of(target_period=3), changed(model_of(target_period=3))
+    for _ in range(4):
+        before.train([batch_of()], RATES)
+    for group, variables in after.checkpoint_objects().items():
+        for variable, saved in zip(variables, before.checkpoint_objects()[group], strict=True):
+            variable.assign(saved)
+    after.load()
+    for target, saved in zip(after.target.weights, before.target.weights, strict=True):
+        np.testing.assert_array_equal(target.numpy(), saved.numpy())
+    assert any(
+        (target.numpy() != weight.numpy()).any()
+        for target, weight in zip(after.target.weights, after.network.weights, strict=True)
+    )
+
+
 @functools.cache
 def same_network_again(shape, dtype, actions):
     states = keras.Input(shape, dtype=dtype.name)
@@ -132,6 +149,19 @@ def test_an_update_with_an_infinite_target_is_skipped():
     assert not result.applied and result.version == 0
     for weight, before in zip(model.network.weights, weights, strict=True):
         np.testing.assert_array_equal(weight.numpy(), before)
+
+
+def steep_network(shape, dtype, actions):
+    """The gradient of a root is infinite at 0."""
+    states = keras.Input(shape, dtype=dtype.name)
+    hidden = keras.layers.Dense(actions)(states)
+    value = keras.ops.squeeze(keras.layers.Dense(1)(states), -1)
+    return keras.Model(states, (keras.ops.sqrt(keras.ops.abs(hidden - hidden)), value))
+
+
+def test_an_update_with_an_infinite_gradient_is_skipped():
+    [result] = model_of(network="test_dqn:steep_network").train([batch_of()], RATES)
+    assert np.isfinite(result.metrics["q_loss"]) and not result.applied
 
 
 @pytest.mark.parametrize(

@@ -173,14 +173,14 @@ def play(memory, players, segments, random):
         batch = memory.sample(32)
         for row, agent in enumerate(batch.agents):
             columns = batch.states[row], batch.next_states[row], batch.returns[row], batch.discounts[row]
-            players[agent].check(batch.actions[row], *columns, memory.n_step)
+            players[agent].check(batch.actions[row], *columns, memory.sampling.n_step)
         memory.set_errors(batch, random.normal(size=32))
 
 
 def check_what_can_be_sampled(memory, players):
     """All steps that should, and no others."""
     for agent, player in enumerate(players):
-        expected = player.sampled_steps(LANE_SIZE, memory.n_step)
+        expected = player.sampled_steps(LANE_SIZE, memory.sampling.n_step)
         lane = slice(agent * LANE_SIZE, (agent + 1) * LANE_SIZE)
         can_sample = memory.priorities(lane) > 0
         assert set(memory.steps["actions"][lane][can_sample].tolist()) == expected
@@ -232,7 +232,14 @@ def overwrite(path):
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("damage", [cut_short, overwrite, Path.unlink])
+def say_that_it_is_encrypted(path):
+    """Change the flags of the first array in the directory of a zip file; the first byte of JSON."""
+    content = bytearray(path.read_bytes())
+    content[content.find(b"PK\x01\x02") + 8 if path.suffix == ".npz" else 0] ^= 0xFF
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [cut_short, overwrite, say_that_it_is_encrypted, Path.unlink])
 @pytest.mark.parametrize("name", ["replay.json", "replay-00000.npz"])
 def test_a_damaged_replay_memory_is_noticed(tmp_path, name, damage):
     random = np.random.default_rng(0)
@@ -244,11 +251,12 @@ def test_a_damaged_replay_memory_is_noticed(tmp_path, name, damage):
         files.load_replay(empty_memory(1, 1, 0.0, random), tmp_path)
 
 
-def test_a_replay_memory_of_other_settings_is_not_loaded(tmp_path):
+@pytest.mark.parametrize(("n_step", "priority_exponent"), [(3, 0.0), (1, 0.6)])
+def test_a_replay_memory_of_other_settings_is_not_loaded(tmp_path, n_step, priority_exponent):
     random = np.random.default_rng(0)
     files.save_replay(empty_memory(1, 1, 0.0, random), tmp_path)
     with pytest.raises(files.ReplayUnreadable, match="is of other settings"):
-        files.load_replay(empty_memory(1, 3, 0.0, random), tmp_path)
+        files.load_replay(empty_memory(1, n_step, priority_exponent, random), tmp_path)
 
 
 def filled(steps=10, **sampling):

@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import itertools
 import json
 import signal
 
@@ -14,6 +15,9 @@ from commands import ENVIRONMENT, ga3c_tf
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.experience.contracts import Prediction
 from ga3c_tf.experience.replay import files
+from ga3c_tf.experience.replay.replay import Replay
+from ga3c_tf.experience.replay.sum_tree import SumTree
+from ga3c_tf.runs import checkpoints
 from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a2c import A2C
@@ -169,6 +173,24 @@ def resumed(folder, config):
     return training.session.replay, lines[1:]  # without the memory that it takes
 
 
+def test_the_sums_of_priorities_are_computed_by_one_thread_at_a_time(tmp_path, monkeypatch):
+    locks = []
+    make, compute = Replay.__init__, SumTree._sum
+
+    def make_noted(replay, *arguments):
+        make(replay, *arguments)
+        locks.append(replay._lock)
+
+    def compute_locked(tree):
+        [lock] = locks
+        assert lock.locked()
+        compute(tree)
+
+    monkeypatch.setattr(Replay, "__init__", make_noted)
+    monkeypatch.setattr(SumTree, "_sum", compute_locked)
+    run_with_replay(tmp_path, monkeypatch, SerialGA3C)
+
+
 def holding_replay(run):
     """Whether each checkpoint of a run holds a replay memory, the newest last."""
     return [files.has_replay(folder) for folder in checkpoint_folders(run).values()]
@@ -206,22 +228,35 @@ def test_a_damaged_replay_memory_is_filled_anew_and_the_user_is_told(tmp_path, m
     assert "cannot be read" in line and "filled anew" in line
 
 
-def test_a_full_disk_keeps_the_last_checkpoint_and_its_replay_memory(tmp_path, monkeypatch):
-    written = []
-    save = np.savez
+def fill_the_disk(monkeypatch, module, name, after):
+    """Let a function that writes files fail after so many calls."""
+    write = getattr(module, name)
+    calls = itertools.count()
 
-    def save_few(file, **arrays):
-        written.append(file)
-        if len(written) > 20:
+    def write_few(*arguments, **more):
+        if next(calls) >= after:
             raise OSError(errno.ENOSPC, "No space left on device")
-        save(file, **arrays)
+        return write(*arguments, **more)
 
-    monkeypatch.setattr(np, "savez", save_few)
+    monkeypatch.setattr(module, name, write_few)
+
+
+def test_a_full_disk_keeps_the_last_checkpoint_and_its_replay_memory(tmp_path, monkeypatch):
+    fill_the_disk(monkeypatch, checkpoints, "json_text", after=2)
     settings = {"save_replay": True, "checkpoint_minutes": 1e-3}
     with pytest.raises(NotSaved, match="No space left on device"):
         run_with_replay(tmp_path, monkeypatch, SerialGA3C, **settings)
     *_, newest = holding_replay(tmp_path / "run")
     assert newest
+
+
+def test_a_memory_that_does_not_fit_on_the_disk_costs_no_weights(tmp_path, monkeypatch):
+    fill_the_disk(monkeypatch, np, "savez", after=20)
+    settings = {"save_replay": True, "checkpoint_minutes": 1e-3}
+    _, training, _ = run_with_replay(tmp_path, monkeypatch, SerialGA3C, **settings)
+    assert [*checkpoint_folders(tmp_path / "run")][-1] == training.session.agent_steps
+    assert not any(holding_replay(tmp_path / "run"))
+    assert "steps: No space left on device; the weights are" in (tmp_path / "run" / "events.csv").read_text()
 
 
 KILLED_WHILE_SAVING = """

@@ -165,11 +165,11 @@ class QModel(NetworkModel):
             count = tf.cast(tf.size(loss.losses), tf.float32)
             objective = total / count if self.config.loss_reduction == "mean" else total
         gradients = tape.gradient(objective, self.variables)
+        norm = tf.linalg.global_norm(gradients)
         if self.config.grad_clip_global:
-            gradients, _ = tf.clip_by_global_norm(gradients, self.config.grad_clip_global)
-        # A loss and its gradients are finite where the errors are, which a sum of losses shows.
-        finite = tf.cast(tf.math.is_finite(total), tf.float32)
-        summary = tf.stack([total, tf.reduce_sum(loss.q_values), finite])
+            gradients, _ = tf.clip_by_global_norm(gradients, self.config.grad_clip_global, norm)
+        finite = tf.math.is_finite(total) & tf.math.is_finite(norm)
+        summary = tf.stack([total, tf.reduce_sum(loss.q_values), tf.cast(finite, tf.float32)])
         return gradients, tf.concat([summary, loss.errors], 0)
 
 

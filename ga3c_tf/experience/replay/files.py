@@ -73,14 +73,16 @@ def load_replay(memory: ReplayMemory, folder: Path) -> None:
                 for name, column in _columns(memory, part).items():
                     column[...] = arrays[name]
                 memory.set_priorities(part, arrays["priorities"])
-    except (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    # `zipfile` raises RuntimeError where a damaged head says that a part is encrypted or of a later version
+    except (OSError, ValueError, LookupError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
         raise ReplayUnreadable(f"cannot be read ({type(error).__name__})") from error
 
 
 def _shape(memory: ReplayMemory) -> list:
     """Return what must agree between a replay memory and its files."""
     frames = memory.store.frames
-    return [list(frames.shape), frames.dtype.name, memory.stacked, memory.n_step, len(memory.lanes)]
+    sampling = [memory.sampling.n_step, memory.sampling.priority_exponent]
+    return [list(frames.shape), frames.dtype.name, memory.stacked, *sampling, len(memory.lanes)]
 
 
 def _columns(memory: ReplayMemory, part: slice) -> dict[str, np.ndarray]:

@@ -87,6 +87,7 @@ class ReplayMemory:
     Attributes:
         collected: number of steps that were ever added.
         highest: priority of steps that were never trained on.
+        sampling: how batches are sampled.
         stacked: number of frames that a state is a stack of.
         lanes: the lane of each agent.
         store: the frames.
@@ -104,7 +105,7 @@ class ReplayMemory:
         random: np.random.Generator,
     ):
         self.collected = 0
-        self._sampling = sampling
+        self.sampling = sampling
         self._random = random
         self.stacked = stacked
         self._lane_size = size // agents
@@ -114,11 +115,6 @@ class ReplayMemory:
         self.steps = {name: np.zeros(size, dtype) for name, dtype in STEP_COLUMNS.items()}
         self._tree = SumTree(size)
         self.highest = 1.0
-
-    @property
-    def n_step(self) -> int:
-        """Most steps of a return."""
-        return self._sampling.n_step
 
     @property
     def can_sample(self) -> bool:
@@ -149,7 +145,7 @@ class ReplayMemory:
         """
         strata = (np.arange(size) + self._random.random(size)) * (self._tree.total / size)
         places = self._tree.find(strata)
-        sampling = self._sampling
+        sampling = self.sampling
         path = self._behind(places, np.arange(sampling.n_step))
         steps = self.steps
         nstep = nstep_returns(steps["rewards"][path], steps["ends"][path], sampling.gamma)
@@ -177,7 +173,7 @@ class ReplayMemory:
             batch: a batch that was sampled.
             errors: float32 [B], difference of each step's value and its target.
         """
-        exponent = self._sampling.priority_exponent
+        exponent = self.sampling.priority_exponent
         if exponent == 0:
             return
         places = batch.places
@@ -226,7 +222,7 @@ class ReplayMemory:
         elif segment.truncated:
             self._end_early(lane)
         else:
-            self._make_ready(lane, lane.head - self._sampling.n_step + 1)
+            self._make_ready(lane, lane.head - self.sampling.n_step + 1)
 
     def _end_early(self, lane: Lane) -> None:
         """End an episode whose next steps will not come. The frame of its last state is kept."""
@@ -266,5 +262,5 @@ class ReplayMemory:
     def _weights(self, places: np.ndarray) -> np.ndarray:
         """Return the importance weight of each sample: 1 for the least likely one, float32 [B]."""
         priorities = self._tree.priorities(places)
-        weights = (priorities / priorities.min()) ** -self._sampling.importance_exponent
+        weights = (priorities / priorities.min()) ** -self.sampling.importance_exponent
         return weights.astype(np.float32)

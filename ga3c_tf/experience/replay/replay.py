@@ -69,10 +69,10 @@ class Replay:
     def due(self) -> Batch | None:
         """Return a batch if one is due, else None."""
         size = self._config.replay_batch
-        if not (self._intensity.is_due(size) and self._memory.can_sample):
-            return None
-        self._intensity.trained += size
         with self._lock:
+            if not (self._intensity.is_due(size) and self._memory.can_sample):
+                return None
+            self._intensity.trained += size
             return self._memory.sample(size)
 
     def feedback(self, batch: Batch, errors: np.ndarray) -> None:
