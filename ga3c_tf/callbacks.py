@@ -101,15 +101,20 @@ class Evaluate(Callback):
     def _check(self) -> None:
         if self.training.session.stopping:
             raise _Ending
+        self.training.system.keep_up()
 
     def _save(self, score: dict[str, Any]) -> None:
-        self.best = score["mean"]
         training = self.training
         score["training"] = {"seed": training.config.seed, "minutes": round(training.session.time_s / 60, 1)}
         config = training.config.replace(run_dir=None)
         training.session.model.store()
         content = packed_weights(training.session.model, is_limited=False)
-        save_weights(training.path / BEST, content, config.to_json(), score)
+        try:
+            save_weights(training.path / BEST, content, config.to_json(), score)
+        except UserError as error:
+            training.session.tell("not saved", f"{error}; the training goes on")
+        else:
+            self.best = score["mean"]
 
 
 class EarlyStop(Callback):

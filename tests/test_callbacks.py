@@ -129,6 +129,26 @@ def test_evaluations_keep_the_best_weights_and_their_score(tmp_path, system):
     assert following.best == evaluate.best
 
 
+def test_a_training_goes_on_if_the_best_weights_cannot_be_saved(tmp_path, monkeypatch):
+    def fail(*_):
+        raise ga3c_tf.UserError("cannot write best_evaluated: No space left on device")
+
+    monkeypatch.setattr("ga3c_tf.callbacks.save_weights", fail)
+    evaluate = Evaluate(every=500, episodes=2)
+    run = train(tmp_path / "run", [evaluate, StopAt(1000)])
+    assert run.summary["ended"] == "callback" and evaluate.best == -math.inf
+    assert "not saved,cannot write best_evaluated" in (run.path / "events.csv").read_text()
+
+
+def test_a_callback_sees_what_one_behind_it_in_the_list_logs(tmp_path):
+    class Look(Callback):
+        def on_row(self, row):
+            if row["witness/rows"] > 1:
+                self.training.stop()
+
+    assert train(tmp_path / "run", [Look(), Witness()]).summary["ended"] == "callback"
+
+
 def test_the_clock_of_a_training_stands_during_an_evaluation(tmp_path):
     class Look(Callback):
         def on_row(self, row):

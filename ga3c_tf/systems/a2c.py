@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from multiprocessing import connection
 
@@ -57,15 +58,18 @@ class A2C(System):
         _check_room(config.lag, round_steps * sum(column[0, 0].nbytes for column in columns))
         self._sentinels: dict[int, int] = {}
         self._readers: list[connection.Connection | int] = []
-        rng = np.random.default_rng(
-            np.random.SeedSequence(config.seed, spawn_key=(0, 2, session.agent_steps))
-        )
-        self._waiting = LaggedBatches(config.lag, config.lag_distribution, rng)
         self._requests = np.zeros(config.num_agents, MESSAGE)  # each agent's newest request
         self._waits = np.zeros(config.num_agents, bool)  # whether it waits for an answer
         # Steps that each agent had sent before this round.
         self._sent_before = np.zeros(config.num_agents, np.int64)
         self._steps_before = np.zeros(config.num_agents, np.int64)  # each agent's steps before this round
+
+    @functools.cached_property
+    def _waiting(self) -> LaggedBatches:
+        # Made late: the steps of a resumed run are known once it is restored.
+        config = self.session.config
+        seed = np.random.SeedSequence(config.seed, spawn_key=(0, 2, self.session.steps_before))
+        return LaggedBatches(config.lag, config.lag_distribution, np.random.default_rng(seed))
 
     def start(self) -> None:
         session = self.session

@@ -19,8 +19,9 @@ Row = dict[str, float]
 class Callback:
     """Base class of callbacks; override the methods that you need.
 
-    They are called in the thread that trains, in the order of the list. Agents go on meanwhile, except in
-    `training.at_rest()`. An error in one ends the run with a checkpoint, and `train` raises it.
+    They are called in the thread that trains, those with metrics first, else in the order of the list. Agents
+    go on meanwhile, except in `training.at_rest()`. An error in one ends the run with a checkpoint, and
+    `train` raises it.
 
     Attributes:
         metrics: names of the metrics that it logs, each with a slash, such as 'evaluation/score'.
@@ -70,7 +71,8 @@ class Callbacks:
     def __init__(self, callbacks: Sequence[Callback]):
         for callback in callbacks:
             _check(callback)
-        self._callbacks = callbacks
+        # Those that log come first, so that the others see what they have logged.
+        self._callbacks = sorted(callbacks, key=lambda callback: not callback.metrics)
         self.metrics = tuple(dict.fromkeys(name for callback in callbacks for name in callback.metrics))
         self._wants_episodes = any(
             type(callback).on_episode is not Callback.on_episode for callback in callbacks

@@ -84,6 +84,14 @@ class System(abc.ABC):
     def kill(self) -> None:  # noqa: B027 - a system without processes has none to end
         """Kill all processes, without waiting for them."""
 
+    def keep_up(self) -> None:
+        """Do what cannot wait in a long pause; called often meanwhile.
+
+        Raises:
+            Exception: the first error of a worker.
+        """
+        self.check()
+
     def paused(self) -> AbstractContextManager[None]:
         """Return a context for saving the model: it has the updates so far, and none changes it meanwhile."""
         return nullcontext()

@@ -42,7 +42,7 @@ def folder_from_hub(name: str, cache: Path) -> Path:
         huggingface_hub.snapshot_download(
             repository, local_dir=folder, allow_patterns=[SAFETENSORS, *KEPT, f"{KEPT[-1]}/*"]
         )
-    except (OSError, ValueError, RuntimeError) as error:  # its errors, of the network, and of the name
+    except Exception as error:  # of the name, the network, or a package that fetches; they differ by version
         raise UserError(f"cannot fetch {name}: {one_line(error)[:MOST_LETTERS]}") from None
     if not file_of(folder) or not os.path.isfile(folder / "config.json"):
         raise UserError(f"{name} has no {SAFETENSORS} and config.json; it is no agent of ga3c-tf")

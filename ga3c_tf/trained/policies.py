@@ -74,8 +74,8 @@ class ModelAgent:
         """
         if rows is None:
             self._carry = np.empty((0, len(self.model.initial_carry)), np.float32)
-        elif len(self._carry):
-            self._carry[[*rows]] = self.model.initial_carry
+        else:  # rows that are new have no memory yet
+            self._carry[[row for row in rows if row < len(self._carry)]] = self.model.initial_carry
 
     def act(self, states: np.ndarray, greedy: bool | None = None) -> np.ndarray:
         """Return actions int64 [B] for states [B, *state_shape]. Row for row, they follow those before.

@@ -122,8 +122,11 @@ class TrainingAgent:
             yield segment.newest
             bootstrap = self._end()
             step, state, terminated, truncated = self._act()
-            # 2. The step that ends the episode is dropped, and nothing is bootstrapped.
+            # 2. The step that ends the episode is dropped, and nothing is bootstrapped. Its state stays in
+            # memory if the game goes on.
             if terminated or truncated:
+                if self._memory.has_carry:
+                    self._memory.advance(self._number)
                 yield from self._send(segment, self._end(terminated, truncated, bootstraps=False))
                 return
             # 3. A segment that was full before this step goes to training now; the step begins the next one.

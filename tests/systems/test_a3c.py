@@ -1,6 +1,7 @@
 """A3C on the CPU: shared weights without locks, every agent's batches whole, its runs as GA3C's."""
 
 import multiprocessing
+import time
 from types import SimpleNamespace
 
 import checks
@@ -293,14 +294,35 @@ class ServersModel(helpers.CheckingModel):
         return {"weights": [], "version": [self.version]}
 
 
-def run_checking_a3c(tmp_path, monkeypatch, **settings):
+def run_checking_a3c(tmp_path, monkeypatch, kind=A3C, **settings):
     monkeypatch.setattr(a3c, "run_agent", checks.run_checking_agent)
     # an agent that a busy machine holds up is not killed over its last batch
     monkeypatch.setattr(a3c, "STOP_SECONDS", PATIENCE)
     _, training, summary = run_counting(
-        tmp_path, monkeypatch, A3C, model=ServersModel, system="a3c", **settings
+        tmp_path, monkeypatch, kind, model=ServersModel, system="a3c", **settings
     )
     return batches_of_agents(tmp_path / "run"), training, summary
+
+
+class InALongPause(A3C):
+    """Waits before its first row, as for an evaluation, until agents have made so many steps."""
+
+    steps = 3000
+
+    def before_row(self):
+        if self.steps:
+            deadline = time.monotonic() + PATIENCE
+            end, self.steps = self.session.agent_steps + self.steps, 0
+            while self.session.agent_steps < end:
+                assert time.monotonic() < deadline
+                self.keep_up()
+                time.sleep(0.01)
+
+
+def test_agents_go_on_in_a_long_pause(tmp_path, monkeypatch):
+    """The records of their updates fill the smallest pipe within some hundred steps."""
+    monkeypatch.setattr(a3c, "UPDATE_BYTES", 4096)
+    run_checking_a3c(tmp_path, monkeypatch, InALongPause, num_agents=2, log_seconds=0.2)
 
 
 @pytest.mark.parametrize(

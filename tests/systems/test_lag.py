@@ -47,6 +47,20 @@ def test_the_lag_of_a_batch_is_drawn_around_its_mean(tmp_path, monkeypatch, lags
     assert len(set(places)) == len(places)
 
 
+def test_a_resumed_run_draws_other_lags(tmp_path, monkeypatch):
+    streams = []
+
+    def noted(mean, distribution, rng):
+        streams.append(rng.bit_generator.state["state"]["state"])
+        return LaggedBatches(mean, distribution, rng)
+
+    monkeypatch.setattr(ga3c_tf.systems.a2c, "LaggedBatches", noted)
+    settings = {"preset": "smoke", "lag": 2, "lag_distribution": "uniform", "progress": False}
+    run = ga3c_tf.train("CartPole-v1", run_dir=tmp_path / "run", system="a2c", steps=300, seed=1, **settings)
+    ga3c_tf.resume(run.path, steps=600, progress=False)
+    assert len(set(streams)) == 2
+
+
 def test_the_distributions_are_the_choices_of_the_setting():
     assert tuple(DISTRIBUTIONS) == Config.__dataclass_fields__["lag_distribution"].metadata["choices"]
 

@@ -1,6 +1,7 @@
 """Evaluation: every episode counts, however long; whole games; the words of the protocol."""
 
 import itertools
+import math
 import multiprocessing
 import random
 import signal
@@ -15,9 +16,10 @@ from PIL import Image, ImageSequence
 from ga3c_tf import load_agent
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.contracts import Prediction
 from ga3c_tf.trained import evaluation as evaluate
 from ga3c_tf.trained import policies
-from ga3c_tf.trained.intervals import mean_interval
+from ga3c_tf.trained.intervals import bootstrap_interval, mean_interval
 from ga3c_tf.trained.playback import record
 
 
@@ -358,6 +360,25 @@ def test_an_agent_samples_from_its_policy_unless_it_is_greedy(tmp_path, monkeypa
     np.testing.assert_allclose(shares, expected, atol=0.02)  # four standard errors of a share
 
 
+class Counting:
+    """A model with memory: the carry counts the states of an episode."""
+
+    initial_carry = np.zeros(1, np.float32)
+
+    def predict(self, states, carry):
+        return Prediction(np.ones((len(states), 1)), carry[:, 0], 0, carry + 1)
+
+
+def test_more_environments_than_before_begin_without_memory():
+    agent = policies.ModelAgent(Config(env_id="CartPole-v1"), Counting(), False, 0, 0, "current")
+    for _ in range(2):
+        agent.predict(np.zeros((1, 4)))
+    agent.begin([0, 1, 2])
+    assert agent.predict(np.zeros((3, 4))).value.tolist() == [0, 0, 0]
+    agent.begin([1])
+    assert agent.predict(np.zeros((3, 4))).value.tolist() == [1, 0, 1]
+
+
 def test_a_greedy_policy_is_evaluated_with_random_actions_if_they_are_asked_for(tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text(Config(env_id="Acrobot-v1", algorithm="pqn").to_json())
     monkeypatch.setattr(policies.Checkpoints, "restore", lambda self, which: {"agent_steps": 5})
@@ -382,3 +403,44 @@ def test_random_play_needs_no_checkpoint_and_says_what_it_is(tmp_path):
     scores = evaluate.evaluate(agent, 4, seed=3)
     protocol = evaluate.summary(agent, scores, greedy=False, seed=3)["protocol"]
     assert protocol == "4 whole episodes, uniformly random actions, seed 3"
+
+
+def test_the_interval_of_few_values_is_students_t():
+    """The quantile for two degrees of freedom is 4.303."""
+    assert mean_interval([1.0, 2.0, 3.0]) == pytest.approx(
+        (2 - 4.303 / math.sqrt(3), 2 + 4.303 / math.sqrt(3)), rel=1e-3
+    )
+
+
+def test_the_interval_of_many_values_is_the_bootstraps():
+    values = list(range(10))
+    assert mean_interval(values) == bootstrap_interval(values)
+    assert mean_interval(values[:9]) != bootstrap_interval(values[:9])
+
+
+def test_one_value_has_no_interval():
+    assert all(math.isnan(end) for end in mean_interval([1.0]))
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 9])
+def test_an_interval_holds_the_mean_about_as_often_as_it_says(count):
+    rng = np.random.default_rng(0)
+    ends = [mean_interval(rng.normal(size=count)) for _ in range(2000)]
+    assert np.mean([low <= 0 <= high for low, high in ends]) == pytest.approx(0.95, abs=0.015)
+
+
+def test_the_bootstrap_interval_is_near_the_normal_one_and_repeats():
+    scores = np.random.default_rng(5).normal(10, 2, size=400)
+    low, high = bootstrap_interval(scores)
+    assert (low, high) == bootstrap_interval(scores)
+    assert low == pytest.approx(scores.mean() - 1.96 * 0.1, abs=0.03)
+    assert high == pytest.approx(scores.mean() + 1.96 * 0.1, abs=0.03)
+    assert bootstrap_interval([3.0, 3.0]) == (3.0, 3.0)
+
+
+def test_the_bootstrap_interval_is_the_same_however_many_resamples_are_held_at_once(monkeypatch):
+    scores = np.random.default_rng(5).normal(size=7)
+    expected = bootstrap_interval(scores)
+    for entries in (1, 50, 10**9):
+        monkeypatch.setattr("ga3c_tf.trained.intervals.BOOTSTRAP_ENTRIES", entries)
+        assert bootstrap_interval(scores) == expected

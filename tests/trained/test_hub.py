@@ -122,6 +122,12 @@ def test_in_the_other_format_only_a_run_is_published(tmp_path):
     assert done.returncode == 2 and "pong is not a run folder" in done.stderr and not list(tmp_path.iterdir())
 
 
+def test_weights_without_a_card_are_not_published(tmp_path):
+    shutil.copytree(PUBLISHED / "minatar_freeway", tmp_path / "mine", ignore=shutil.ignore_patterns("*.md"))
+    done = ga3c_tf("publish", "mine", "copy", "--format", "huggingface", cwd=tmp_path)
+    assert done.returncode == 2 and "mine has no README.md, as published weights have" in done.stderr
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -126,6 +126,29 @@ def test_an_episode_is_a_whole_game_where_a_lost_life_ends_a_rollout(preset):
     assert joined(segments, "states") == [0, 1, 2][: 3 - dropped] * 3
 
 
+@pytest.mark.parametrize("preset", ["default", "nvlabs"])
+def test_a_lost_life_takes_no_state_out_of_memory(preset):
+    """The carry counts the states of the game."""
+    config = Config.from_values(PRESETS[preset]).replace(num_agents=1)
+    memory = RolloutBuffers(config, (1,), "uint8", 4, initial_carry=np.zeros(1, np.float32))
+    free_slots = deque(memory.slots_of(0))
+    queues = IndexQueue(), RecordQueue(EPISODE)
+    environment = Lives([0.0] * 3)
+    agent = TrainingAgent(0, config, environment, memory, *queues, free_slots, np.random.SeedSequence(0))
+    seen = []
+    for request in agent.run():
+        if len(queues[1]):
+            break
+        while len(queues[0]):
+            free_slots.append(int(queues[0].get(1)["index"][0]))
+        if request is None:
+            continue
+        seen.append(float(memory.carry[0, 0]))
+        memory.next_carry[0] = memory.carry[0] + 1
+        memory.policy[0] = 0.25
+    assert seen == [*range(9)]
+
+
 def joined(segments, name):
     return [value for segment in segments for value in segment[name]]
 

@@ -100,6 +100,10 @@ class A3C(System):
         if not self._stopped:
             self._raise_error_within(0.0)
 
+    def keep_up(self) -> None:
+        self.check()
+        self._collect()  # an agent would wait for room in a full pipe
+
     def stop(self) -> None:
         self._stopped = True
         for pipe in self._pipes:

@@ -13,7 +13,7 @@ from ga3c_tf.runs.curve import Columns
 from ga3c_tf.runs.folder import commit_of, machine_of
 from ga3c_tf.trained.evaluation import interval_in_words
 from ga3c_tf.trained.publishing.markdown import lines_of
-from ga3c_tf.trained.weights import EPISODE, ORIGIN, SCORE
+from ga3c_tf.trained.weights import CARD, EPISODE, ORIGIN, SCORE
 
 
 def card_of(
@@ -49,7 +49,7 @@ def card_of(
         interval=interval_in_words(score),
         ended=ended,
         before=before,
-        origin=ORIGIN,
+        origin=ORIGIN if (file.parent / ORIGIN / CARD).exists() else None,
         file=file.name,
         size=len(content),
         digest=hashlib.sha256(content).hexdigest(),

@@ -110,15 +110,20 @@ def publish_weights(weights: Path, folder: Path, agent: TrainedAgent) -> dict:
         The scores on record.
 
     Raises:
-        UserError: `weights` has a link in it, or `folder` has something else in it or cannot be written.
+        UserError: `weights` has a link in it or no card, or `folder` has something else in it or cannot be
+            written.
     """
     check_free(folder)
     check_no_links(weights)
     score = json.loads((weights / SCORE).read_text())
     config = read_config(weights)
+    try:
+        card = (weights / CARD).read_text()
+    except OSError:
+        raise UserError(f"{weights} has no {CARD}, as published weights have; publish its run") from None
     with _writing(folder):
         # The file of weights is another one than the card describes.
-        lines = [line for line in (weights / CARD).read_text().splitlines() if f"- `{FILE}`" not in line]
+        lines = [line for line in card.splitlines() if f"- `{FILE}`" not in line]
         weights_themselves = shutil.ignore_patterns(FILE, SAFETENSORS)
         shutil.copytree(weights, folder, ignore=weights_themselves, dirs_exist_ok=True)
         content = packed_weights(agent.model, SAFETENSORS)

@@ -14,6 +14,7 @@ from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.actor_critic.replicas.replicas import Replicas
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
+from ga3c_tf.errors import DeviceStopped
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 
@@ -28,7 +29,8 @@ class SynchronousReplicas(Replicas):
     def __init__(self, config: Config, replicas: Sequence[Replica]):
         super().__init__(config, replicas)
         self._in_order = threading.Lock()
-        """Held during an update of several devices, so that those of several trainers have one order."""
+        """Held during an update, so that those of several trainers have one order on all devices."""
+        self._stopped: DeviceStopped | None = None
 
     def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
         if is_small(len(states), self.replicas[0].size):
@@ -38,9 +40,9 @@ class SynchronousReplicas(Replicas):
     def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
         first = self.replicas[0]
         parts = parts_of(batch, number_of_parts(len(batch), first.size, len(self.replicas)))
-        if len(parts) == 1:
-            return self._updated(first.gradients(batch, rates.beta), batch, rates)
         with self._in_order:
+            if len(parts) == 1:
+                return self._updated(first.gradients(batch, rates.beta), batch, rates)
             return self._updated(self._gradients(parts, rates.beta), batch, rates)
 
     def _gradients(self, parts: Sequence[Batch], beta: float) -> Gradients:
@@ -49,5 +51,11 @@ class SynchronousReplicas(Replicas):
             computed = self.replicas[number].gradients(part, beta)
             return computed._replace(tensors=[*map(np.asarray, computed.tensors)])
 
-        computed = call_on_devices(self._config.device_names, gradients, range(len(parts)), parts)
+        if self._stopped:  # or each trainer would wait for the device again
+            raise self._stopped
+        try:
+            computed = call_on_devices(self._config.device_names, gradients, range(len(parts)), parts)
+        except DeviceStopped as error:
+            self._stopped = error
+            raise
         return joined(computed, self._config.loss_reduction)
