@@ -95,24 +95,30 @@ class Saver:
         try:
             session.log.flush()  # otherwise a resumed run could find rows missing
             session.model.store()
-            save = functools.partial(
-                self._checkpoints.save, agent_steps, counters, session.stats.settled_score
-            )
-            try:
-                path = save(session.replay if session.config.save_replay else None)
-            except OSError as error:
-                if not session.config.save_replay:
-                    raise
-                # it takes gigabytes, and needs them twice until the one before it is removed
-                path = save(None)
-                reason = error.strerror or error
-                session.tell(
-                    "not saved", f"no replay memory at {agent_steps} agent steps: {reason}; the weights are"
-                )
+            path = self._save_with_replay(agent_steps, counters)
         except OSError as error:
             raise NotSaved(f"no checkpoint at {agent_steps} agent steps: {error.strerror or error}") from None
         self._written(path)
         return path
+
+    def _save_with_replay(self, agent_steps: int, counters: dict) -> Path:
+        """Write a checkpoint, with the replay memory if it is to be saved and there is room for it."""
+        session = self._session
+        save = functools.partial(self._checkpoints.save, agent_steps, counters, session.stats.settled_score)
+        if not session.config.save_replay:
+            return save(None)
+        try:
+            return save(session.replay)
+        except OSError:
+            path = save(None)  # this removes the memory before, and so may make room
+        try:
+            return save(session.replay)
+        except OSError as error:
+            reason = error.strerror or error
+            session.tell(
+                "not saved", f"no replay memory at {agent_steps} agent steps: {reason}; the weights are"
+            )
+            return path
 
     @functools.cached_property
     def _checkpoints(self) -> Checkpoints:

@@ -137,8 +137,10 @@ class RunSpec:
 
     @property
     def method(self) -> str:
-        """Name of the method, such as 'GA3C', or 'GA3C with loss mine:huber'."""
-        changes = f" with {described(self.changes)}" if self.changes else ""
+        """Name of the method, such as 'GA3C', 'GA3C with algorithm pqn' or 'GA3C with loss mine:huber'."""
+        planned = {name: value for name, value in self.settings if name == "algorithm"}
+        named = described(tuple({**planned, **dict(self.changes)}.items()))
+        changes = f" with {named}" if named else ""
         return f"{SYSTEMS[self.system]}{changes}"
 
     @property

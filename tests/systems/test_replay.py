@@ -242,7 +242,7 @@ def fill_the_disk(monkeypatch, module, name, after):
 
 
 def test_a_full_disk_keeps_the_last_checkpoint_and_its_replay_memory(tmp_path, monkeypatch):
-    fill_the_disk(monkeypatch, checkpoints, "json_text", after=2)
+    fill_the_disk(monkeypatch, checkpoints, "json_text", after=1)
     settings = {"save_replay": True, "checkpoint_minutes": 1e-3}
     with pytest.raises(NotSaved, match="No space left on device"):
         run_with_replay(tmp_path, monkeypatch, SerialGA3C, **settings)
@@ -251,7 +251,7 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_its_replay_memory(tmp_path, m
 
 
 def test_a_memory_that_does_not_fit_on_the_disk_costs_no_weights(tmp_path, monkeypatch):
-    fill_the_disk(monkeypatch, np, "savez", after=20)
+    fill_the_disk(monkeypatch, np, "savez", after=8)
     settings = {"save_replay": True, "checkpoint_minutes": 1e-3}
     _, training, _ = run_with_replay(tmp_path, monkeypatch, SerialGA3C, **settings)
     assert [*checkpoint_folders(tmp_path / "run")][-1] == training.session.agent_steps
