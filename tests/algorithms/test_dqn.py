@@ -94,7 +94,8 @@ def test_the_gradient_is_that_of_the_weighted_clipped_errors():
 
 
 def test_the_target_network_is_a_copy_from_time_to_time():
-    model, batch = model_of(target_period=3), batch_of()
+    model = model_of(target_period=3)
+    batch = batch_of()
     same = []
     for _ in range(7):
         model.train([batch], RATES)
@@ -112,7 +113,8 @@ def test_the_target_network_begins_with_weights_that_were_loaded():
 
 def test_a_checkpoint_brings_the_target_network_back():
     """After four updates it is that of the third."""
-    before, after = model_of(target_period=3), changed(model_of(target_period=3))
+    before = model_of(target_period=3)
+    after = changed(model_of(target_period=3))
     for _ in range(4):
         before.train([batch_of()], RATES)
     for group, variables in after.checkpoint_objects().items():

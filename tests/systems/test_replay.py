@@ -175,7 +175,8 @@ def resumed(folder, config):
 
 def test_the_sums_of_priorities_are_computed_by_one_thread_at_a_time(tmp_path, monkeypatch):
     locks = []
-    make, compute = Replay.__init__, SumTree._sum
+    make = Replay.__init__
+    compute = SumTree._sum
 
     def make_noted(replay, *arguments):
         make(replay, *arguments)
