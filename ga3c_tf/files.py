@@ -9,6 +9,7 @@ import functools
 import json
 import math
 import os
+import re
 import threading
 import time
 from collections import deque
@@ -232,3 +233,8 @@ class RetryingWriter:
                 self._waiting[0] = data[written:]
             else:
                 self._waiting.popleft()
+
+
+def as_file_name(text: str) -> str:
+    """Return the text with '.' in place of characters that a file name should not have."""
+    return re.sub(r"[^\w.-]", ".", text)

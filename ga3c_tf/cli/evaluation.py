@@ -93,10 +93,10 @@ def evaluate(
         read_config(run).env_id, repeat_action_probability=repeat_action_probability, noop_max=noop_max
     )
 
-    from ga3c_tf.trained.baselines import random_score
     from ga3c_tf.trained.evaluation import evaluate as play_episodes
     from ga3c_tf.trained.evaluation import summary
     from ga3c_tf.trained.policies import ModelAgent, RandomAgent
+    from ga3c_tf.trained.pretrained import random_score
 
     agent: ModelAgent | RandomAgent
     if random:

@@ -177,7 +177,7 @@ def _failed(error: BaseException, run: Path, as_json: bool) -> int:
 
 def _ending(summary: dict, config: Config) -> str:
     from ga3c_tf.status import ending
-    from ga3c_tf.trained.baselines import random_score
+    from ga3c_tf.trained.pretrained import random_score
 
     return ending(summary, bool(named_code(config)), random_score(config))
 

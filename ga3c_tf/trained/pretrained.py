@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import json
 import os
 import shutil
 import tempfile
 import urllib.request
 from pathlib import Path
 
+from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError, did_you_mean
-from ga3c_tf.runs.folder import check_no_links
+from ga3c_tf.runs.folder import check_no_links, read_config
 from ga3c_tf.trained.from_hub import folder_from_hub, is_on_hub
 from ga3c_tf.trained.weights import FILE, SCORE, file_of
 
@@ -25,11 +27,26 @@ CHECKOUT = Path(__file__).resolve().parents[2] / "results" / "weights"
 INSTALLED = Path(__file__).resolve().parent / "published"
 PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 """Folder of the published weights, each in a folder of its name: in a checkout, or installed."""
+PLAYED_WITH = ("env_id", "frame_skip", "repeat_action_probability", "full_action_space", "noop_max")
+"""Settings that the scores of the random policy depend on."""
 
 
 def published_names() -> list[str]:
     """Return the names of the published weights, sorted."""
     return sorted(path.parent.name for path in PUBLISHED.glob(f"*/{SCORE}"))
+
+
+def random_score(config: Config) -> float | None:
+    """Return the mean score of the random policy in the environment of a run; None if it is not on record.
+
+    It is on record for the environments of published weights, if these were played with the same settings.
+    """
+    for weights in published_names():
+        folder = PUBLISHED / weights
+        other = read_config(folder)
+        if all(getattr(config, name) == getattr(other, name) for name in PLAYED_WITH):
+            return json.loads((folder / SCORE).read_text(encoding="utf-8")).get("random_policy")
+    return None
 
 
 def published_card(name: str) -> Path:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.files import as_file_name
 from ga3c_tf.reproduce.drawing import score_plots
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Results, record_of
 from ga3c_tf.reproduce.figures.normalized import random_mean
@@ -37,7 +38,7 @@ from ga3c_tf.reproduce.measures.text import game_title
 from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, judged, observed
 from ga3c_tf.reproduce.runs.methods import has_system
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, as_file_name
+from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec
 from ga3c_tf.runs.curve import Columns
 
 SEEDS = {"smoke": 1, "quick": 1, "gpu": 3, "tuned": 3, "paper": 3}

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from ga3c_tf.config import Config, spelled
 from ga3c_tf.config.migrations import first_form, migrated
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import check_writable, locked, write_aside
+from ga3c_tf.files import as_file_name, check_writable, locked, write_aside
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Results
 from ga3c_tf.reproduce.measures.records import Measured, Record, read_measured, read_paper, write_measured
@@ -25,7 +25,7 @@ from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.history import History, named
 from ga3c_tf.reproduce.runs.archive import has_record
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import BUDGETS, RunSpec, as_file_name
+from ga3c_tf.reproduce.runs.specs import BUDGETS, RunSpec
 
 DEFAULT = {**dict.fromkeys(BUDGETS, Path("results")), "smoke": Path("runs/smoke")}
 HERE = Path(__file__).resolve().parents[1]

@@ -19,6 +19,7 @@ from ga3c_tf.config import Config, has_effect, without_effect_on
 from ga3c_tf.config.declaration import plain_text
 from ga3c_tf.config.migrations import Recorded, first_form, migrated, removed_names
 from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.files import as_file_name
 from ga3c_tf.reproduce.runs.methods import NAMES, changes_of
 
 BUDGETS = ("smoke", "quick", "gpu", "tuned", "paper")
@@ -139,9 +140,8 @@ class RunSpec:
     def method(self) -> str:
         """Name of the method, such as 'GA3C', 'GA3C with algorithm pqn' or 'GA3C with loss mine:huber'."""
         planned = {name: value for name, value in self.settings if name == "algorithm"}
-        named = described(tuple({**planned, **dict(self.changes)}.items()))
-        changes = f" with {named}" if named else ""
-        return f"{SYSTEMS[self.system]}{changes}"
+        named = described(tuple((planned | dict(self.changes)).items()))
+        return SYSTEMS[self.system] + (f" with {named}" if named else "")
 
     @property
     def trust(self) -> list[str]:
@@ -313,11 +313,6 @@ def described(changes: Changes) -> str:
 def _named(changes: Changes) -> Changes:
     """Return those of the changes that name the method."""
     return tuple((name, value) for name, value in changes if name in NAMES)
-
-
-def as_file_name(text: str) -> str:
-    """Return the text with '.' in place of characters that a file name should not have."""
-    return re.sub(r"[^\w.-]", ".", text)
 
 
 def workers_of(config: Config) -> tuple[int, int, int]:
