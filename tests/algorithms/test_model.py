@@ -16,9 +16,11 @@ from commands import python
 
 from ga3c_tf.algorithms.actor_critic import losses, model
 from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.model import device
+from ga3c_tf.experience.spec import EnvironmentSpec
+from ga3c_tf.model import device, graph_call
 from ga3c_tf.model import networks as network
 from ga3c_tf.model.device import configure_device
 from ga3c_tf.model.rmsprop import RMSProp
@@ -592,6 +594,33 @@ def test_the_model_runs_on_the_device_it_was_given():
     trained = Model(Config(network="mlp"), (4,), np.float32, 3, 0, device=configure_device("cpu"))
     update(trained, batch_of(*small_batch()), 0.01, 0.1)
     assert all(weight.value.device.endswith("CPU:0") for weight in trained.network.weights)
+
+
+ANY_COLUMNS = {
+    "next_states": small_batch(seed=2)[0],
+    "discounts": np.full(6, 0.9, np.float32),
+    "weights": np.ones(6, np.float32),
+    "versions": np.zeros(6, np.int64),
+    "agents": np.zeros(6, np.int64),
+    "ages": np.zeros(6, np.int64),
+}
+CALLED = [{}, {"dual_rmsprop": True}, {"algorithm": "pqn"}, {"algorithm": "dqn", "target_period": 1}]
+
+
+@pytest.mark.parametrize("settings", CALLED, ids=str)
+def test_an_update_is_the_same_when_called_as_on_a_gpu(settings, monkeypatch):
+    """There the ConcreteFunction is called, which nests its outputs and gives None for no gradient."""
+    spec = EnvironmentSpec((4,), np.dtype(np.float32), 3)
+    weights = []
+    for on_gpu in (False, True):
+        monkeypatch.setattr(graph_call, "on_gpu", lambda _, answer=on_gpu: answer)
+        trained = new_model(Config(network="mlp", **settings), spec, 0, device=None)
+        before = weights_of(trained)
+        assert update(trained, batch_of(*small_batch(), **ANY_COLUMNS), 0.01, 0.01).applied
+        weights.append(weights_of(trained))
+    for raw, nested in zip(*weights, strict=True):
+        assert np.array_equal(raw, nested)
+    assert any(not np.array_equal(start, after) for start, after in zip(before, weights[0], strict=True))
 
 
 @pytest.mark.parametrize(
