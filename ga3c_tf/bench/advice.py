@@ -64,9 +64,9 @@ def compared(network: str, cpu: dict, gpu: dict) -> str:
 
 
 def where_time_goes(device: dict) -> str:
-    """State which component takes most of the time of an agent step."""
+    """State which component takes most of the time of what it runs on, the cores or a GPU."""
     step_ms = device["step_ms"]
-    most = max(WORDS, key=lambda name: step_ms[name])
+    most = max(WORDS, key=lambda name: device["step_shares"][name])
     parts = ", ".join(f"{step_ms[name]:.2f} ms of {WORDS[name]}" for name in WORDS)
     return f"Most of the time goes to {WORDS[most]}: an agent step takes {parts}."
 

@@ -40,6 +40,8 @@ def run_devices(config: Config, seconds: float, say: Callable[[str], None]) -> d
         UserError: a device or environment does not exist, or `seconds` is too small.
         RuntimeError: a training failed; the text says how.
     """
+    if len(config.device_names) < 2:
+        raise UserError(f"--devices is {config.devices}; bench compares two or more devices with the first")
     windows = _windows([_first(config), config], seconds, say)
     measured = {devices: median_of(of_devices) for devices, of_devices in windows.items()}
     if not all(medians and medians["training_batch"] for medians in measured.values()):

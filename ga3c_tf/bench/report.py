@@ -8,6 +8,7 @@ from ga3c_tf.bench.advice import advice
 from ga3c_tf.config import Config
 from ga3c_tf.console import counted
 from ga3c_tf.host.calibration import TOLERANCE
+from ga3c_tf.host.machine import agent_cores
 
 CELL = 27  # characters
 DISTURBED = 0.05  # share of the cores' time
@@ -53,7 +54,9 @@ def machine_and_settings(result: dict) -> str:
     machine = result["machine"]
     versions = result["versions"]
     settings = result["settings"]
-    processes = Config.from_values(settings).processes(machine["cores"])
+    processes = Config.from_values(settings).processes(
+        agent_cores(machine["cores"], "gpu" in result["devices"])
+    )
     commit = f"{(result['commit'] or 'unknown')[:9]}{' (changed since)' if result['dirty'] else ''}"
     tensorflow = versions.get("tensorflow") or versions.get("tensorflow-cpu")
     return (

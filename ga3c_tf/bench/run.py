@@ -28,7 +28,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host import calibration
 from ga3c_tf.host.gpu import gpu_id
-from ga3c_tf.host.machine import machine, package_versions, source_version, usable_cores
+from ga3c_tf.host.machine import agent_cores, machine, package_versions, source_version, usable_cores
 
 ROUNDS = 4
 WINDOWS_PER_ROUND = 5
@@ -143,7 +143,8 @@ def limits(
         'host_pps', 'device_pps' (None without a GPU) and 'pps_limit', the lower of the two.
     """
     model_ms = prediction_ms + update_ms
-    host = 1000 * cores / (environment_ms if on_gpu else environment_ms + model_ms)
+    host_ms = environment_ms if on_gpu else environment_ms + model_ms
+    host = 1000 * agent_cores(cores, on_gpu) / host_ms
     device = 1000 / model_ms if on_gpu else None
     return {"host_pps": host, "device_pps": device, "pps_limit": min(host, device) if device else host}
 

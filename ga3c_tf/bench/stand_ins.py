@@ -31,6 +31,8 @@ class FreeEnvironment(gymnasium.Env):
         self.observation_space = states
         self.action_space = actions
         self._state = states.sample()
+        if self._state.dtype == np.float32:  # without bounds, samples are so large that losses are infinite
+            self._state = np.clip(self._state, -1, 1)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None):
         """Return the state and an empty info."""

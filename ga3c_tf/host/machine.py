@@ -24,6 +24,8 @@ PACKAGES = (
     "pillow",
     "minatar",
 )
+SERVER_CORES = 2
+"""Cores that predictors and trainers keep busy while they feed a GPU."""
 CPUINFO = Path("/proc/cpuinfo")
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni")
@@ -81,6 +83,11 @@ def usable_cores() -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cpu_quota()
     return allowed if quota >= allowed else max(1, math.ceil(quota))
+
+
+def agent_cores(cores: int, on_gpu: bool) -> int:
+    """Return how many of the usable cores are for processes of agents: with a GPU, all but `SERVER_CORES`."""
+    return max(1, cores - SERVER_CORES) if on_gpu else cores
 
 
 def processor() -> dict:

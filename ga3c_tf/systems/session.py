@@ -20,7 +20,7 @@ from ga3c_tf.experience.queues import EPISODE, INDEX, IndexQueue, RecordQueue
 from ga3c_tf.experience.replay.replay import Replay
 from ga3c_tf.experience.replay.room import check_room, replay_bytes
 from ga3c_tf.experience.spec import EnvironmentSpec
-from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.host.machine import agent_cores, usable_cores
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.runs.log import RunLog
@@ -29,9 +29,6 @@ from ga3c_tf.workers.inference import Inference
 from ga3c_tf.workers.minibatches import Minibatches
 from ga3c_tf.workers.thread import WorkerErrors
 from ga3c_tf.workers.updater import Updater
-
-SERVER_CORES = 2
-"""Cores that predictors and trainers keep busy while they feed a GPU."""
 
 
 class Session:
@@ -109,8 +106,8 @@ class Session:
 
     @property
     def agent_cores(self) -> int:
-        """Number of cores for the processes of agents: all, or with a GPU all but `SERVER_CORES`."""
-        return max(1, usable_cores() - SERVER_CORES) if "GPU" in self.device else usable_cores()
+        """Number of cores for the processes of agents."""
+        return agent_cores(usable_cores(), "GPU" in self.device)
 
     @property
     def server_scheduling(self) -> str:

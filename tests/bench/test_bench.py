@@ -165,6 +165,11 @@ def test_a_bench_without_an_update_says_so(monkeypatch):
         run_devices(Config(seed=0, devices="cpu:2"), 10, lambda line: None)
 
 
+def test_one_device_has_nothing_to_be_compared_with():
+    with pytest.raises(UserError, match="--devices is cpu:1; bench compares two or more"):
+        run_devices(Config(seed=0, devices="cpu:1"), 10, lambda line: None)
+
+
 def test_the_simulation_is_that_of_the_page_and_one_device_is_never_old():
     docs = Path(__file__).parents[2] / "docs"
     simulation = runpy.run_path(str(docs / "devices_scaling.py"))

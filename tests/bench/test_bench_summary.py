@@ -30,7 +30,8 @@ def test_the_limit_of_a_cpu_is_the_cores_over_the_sum():
 
 @pytest.mark.parametrize(("environment_ms", "host", "limit"), [(0.25, 8000.0, 4000.0), (1.0, 2000.0, 2000.0)])
 def test_the_limit_with_a_gpu_is_the_slower_of_two_bounds(environment_ms, host, limit):
-    found = bench.limits(environment_ms, 0.15, 0.1, cores=2, on_gpu=True)
+    """Two of the four cores are the server's, as in training."""
+    found = bench.limits(environment_ms, 0.15, 0.1, cores=4, on_gpu=True)
     assert found == {"host_pps": host, "device_pps": 4000.0, "pps_limit": limit}
 
 
@@ -216,10 +217,12 @@ def advised(kind, environment, prediction, update, used=0.9, batches=None, rest=
     """The answer to components of so many ms a step, which leave this share of the time."""
     found = summary(kind)
     step_ms = {"environment": environment, "prediction": prediction, "update": update, "queue": 0.01}
-    limits = bench.limits(environment, prediction, update, 2, kind == "gpu")
+    cores = 4 if kind == "gpu" else 2
+    limits = bench.limits(environment, prediction, update, cores, kind == "gpu")
     components = {**found["components"], "update_ms": batches or {5: 5 * update, 25: 25 * update}}
     changes = {"step_ms": step_ms, "components": components, "cpu_utilization": used, **limits}
-    changes["step_shares"] = {**found["step_shares"], "rest": rest}
+    shares = bench.shares(step_ms, limits["pps_limit"], cores, kind == "gpu")
+    changes["step_shares"] = {**shares, "rest": rest}
     return " ".join(advice("small", {kind: {**found, **changes}}))
 
 
@@ -245,7 +248,12 @@ def advised(kind, environment, prediction, update, used=0.9, batches=None, rest=
         ),
         (
             ("gpu", 0.5, 0.1, 0.4),
-            ("The GPU is the limit: the cores allow 4000", "the GPU 2000", "would not help"),
+            (
+                "goes to updates",
+                "The GPU is the limit: the cores allow 4000",
+                "the GPU 2000",
+                "would not help",
+            ),
         ),
         (
             ("gpu", 1.0, 0.1, 0.1),

@@ -2,6 +2,8 @@
 
 import os
 
+import gymnasium
+import numpy as np
 import pytest
 
 from ga3c_tf.bench import component_process, components
@@ -11,7 +13,9 @@ from ga3c_tf.bench.components_report import answer, components_report
 from ga3c_tf.bench.host_components import _bare_step, group_size, host_components
 from ga3c_tf.bench.model_components import model_components
 from ga3c_tf.bench.server_component import server_component
+from ga3c_tf.bench.stand_ins import FreeEnvironment
 from ga3c_tf.config import Config
+from ga3c_tf.environments.states import LARGEST
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
 
@@ -112,6 +116,12 @@ def test_a_server_whose_model_answers_at_once_serves_all_agents():
     assert found["predictions_per_s"] > 0 and found["server_us"] > 0
     # Segments have 5 states. Three of each agent may wait when the time begins or ends.
     assert found["updates_per_s"] == pytest.approx(found["predictions_per_s"] / 5, rel=0.2, abs=24)
+
+
+def test_the_state_of_a_free_environment_is_one_that_a_loss_can_be_of():
+    boundless = gymnasium.spaces.Box(-LARGEST, LARGEST, (4,), np.float32)
+    state, _ = FreeEnvironment(boundless, gymnasium.spaces.Discrete(2)).reset()
+    assert np.abs(state).max() <= 1
 
 
 @pytest.mark.slow  # 40 s
