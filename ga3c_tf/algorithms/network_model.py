@@ -50,7 +50,7 @@ class NetworkModel(ABC):
         """
 
     def store(self) -> None:  # noqa: B027
-        """Bring the variables of `checkpoint_objects` up to date. Called before they are read."""
+        """Bring the variables of `checkpoint_objects` up to date. Called before they are read or scored."""
 
     @abstractmethod
     def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:

@@ -62,6 +62,11 @@ class Replicas(NetworkModel):
             replica.replace(self.replicas[0].weights(), updates)
         self._versions = [updates] * len(self.replicas)
 
+    def store(self) -> None:
+        """Bring all copies up to date too, so that predictions are those of the weights that are stored."""
+        for number in range(1, len(self.replicas)):
+            self._pull(number, most_behind=1)
+
     def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
         return self.replicas[0].checkpoint_objects()
 
@@ -94,7 +99,7 @@ class Replicas(NetworkModel):
             self._under_way[number] += 1
             self._lent[number] += 1
         try:
-            self._pull(number)
+            self._pull(number, self._most_behind)
             yield number
         finally:
             with self._lending:
@@ -103,10 +108,10 @@ class Replicas(NetworkModel):
     def _load_of(self, number: int) -> tuple[int, int]:
         return self._under_way[number], self._lent[number]
 
-    def _pull(self, number: int) -> None:
-        """Bring a replica's copy of the first one's weights up to date if it is too old."""
+    def _pull(self, number: int, most_behind: int) -> None:
+        """Bring a replica's copy of the first one's weights up to date if it is so many updates behind."""
         with self._pulling[number]:
             newest = self._versions[0]
-            if newest - self._versions[number] >= self._most_behind:
+            if newest - self._versions[number] >= most_behind:
                 self.replicas[number].replace(self.replicas[0].weights(), newest)
                 self._versions[number] = newest

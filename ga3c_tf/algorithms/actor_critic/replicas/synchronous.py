@@ -47,7 +47,7 @@ class SynchronousReplicas(Replicas):
 
     def _gradients(self, parts: Sequence[Batch], beta: float) -> Gradients:
         def gradients(number: int, part: Batch) -> Gradients:
-            self._pull(number)
+            self._pull(number, self._most_behind)
             computed = self.replicas[number].gradients(part, beta)
             return computed._replace(tensors=[*map(np.asarray, computed.tensors)])
 
