@@ -7,11 +7,8 @@ import time
 from collections.abc import Callable
 
 from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS
-from ga3c_tf.workers.adjustment_rules import Decision, Reading, Search, Window, WorkerCounts, read
+from ga3c_tf.workers.adjustment_rules import WINDOWS, Decision, Reading, Search, Window, WorkerCounts, read
 from ga3c_tf.workers.thread import Worker, WorkerErrors
-
-WINDOWS = 10
-"""Number of windows a period is divided into: enough to estimate a standard error and to leave some out."""
 
 
 class DynamicAdjustment(Worker):

@@ -24,6 +24,7 @@ NOISES = 1.5
 CONFIRMED = 1.0  # number of standard errors that the gain must exceed in the second period of a trial
 CLEAR = 2.0  # a gain larger than this many times the required gain needs no second period
 FRESH_PERIODS = 4  # periods of trials before the accepted setting is measured again
+WINDOWS = 10  # into which a period is divided: enough to estimate a standard error and to leave some out
 REST_PERIODS = 6  # periods without a trial after every neighbor of the accepted setting has failed
 
 
@@ -303,7 +304,8 @@ class NvlabsSearch(Search):
         return self._tried or self.accepted
 
     def observe(self, windows: Sequence[Window]) -> Decision:
-        count = sum(window.samples for window in windows)
+        # Of a whole period, of which windows with an evaluation are left out.
+        count = round(sum(window.samples for window in windows) * WINDOWS / len(windows))
         last = self._last_count
         tried = self._tried
         self._tried = None

@@ -446,6 +446,13 @@ def test_nvlabs_compares_counts_not_rates():
     assert search.observe(counting(1010, seconds=2.0)).accepted, "an equal count is kept"
 
 
+def test_nvlabs_counts_a_whole_period_where_an_evaluation_took_a_part_of_it():
+    search = searching(NvlabsSearch, start=WorkerCounts(8, 8, 8))
+    search.observe(counting(1000))
+    search.propose()
+    assert search.observe(counting(1000)[: WINDOWS // 2]).accepted, "the same number of updates in a window"
+
+
 def test_nvlabs_moves_all_three_by_up_to_one_and_always_something():
     history = simulate(
         searching(NvlabsSearch, start=WorkerCounts(9, 5, 5)), lambda setting: 1000.0, Noise(0), periods=400
