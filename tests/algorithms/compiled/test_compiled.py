@@ -14,7 +14,9 @@ from batches import ACTIONS, batches_of, updates_of
 
 from ga3c_tf.algorithms import factory
 from ga3c_tf.algorithms.actor_critic import losses
+from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import UpdateSize
 from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
+from ga3c_tf.algorithms.actor_critic.compiled.sizes import UpdateSizes
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
@@ -280,6 +282,13 @@ def test_larger_batches_than_usual_are_trained_on_and_predicted_for(trained):
         states = batch.states[:size]
         for one, other in zip(compiled.predict(states)[:3], plain.predict(states)[:3], strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_only_what_a_system_trains_on_is_compiled():
+    a_round = UpdateSize(steps=1024, updates=1, rows=1024)
+    assert UpdateSizes(Config(system="a2c", num_agents=8, t_max=128)).usual() == [a_round]
+    ga3c = UpdateSizes(Config(min_training_batch=1023, t_max=128)).usual()
+    assert [(size.updates, size.rows) for size in ga3c] == [(1, 1151), (2, 1151), (4, 1151), (8, 1151)]
 
 
 def test_a_call_is_one_operation_and_makes_no_tensor_of_the_states(trained, monkeypatch):

@@ -39,13 +39,16 @@ class UpdateSizes:
     def __init__(self, config: Config):
         self.has_minibatches = config.has_minibatches
         smallest = config.states_per_update
-        batches = range(smallest, smallest + config.t_max)  # which the settings produce
+        longest_part = 1 if config.system == "a2c" else config.t_max  # A2C's rounds have one size
+        batches = range(smallest, smallest + longest_part)  # which the settings produce
         self._steps = max(batches)
         self._rows = max(-(-states // config.minibatches_of(states)) for states in batches)
         self._most_states = config.most_agents + config.remote_agents  # of one prediction
         if config.reads("max_prediction_batch"):
             self._most_states = min(self._most_states, config.max_prediction_batch)
-        self.updates_per_call = UPDATES_PER_CALL
+        # Only GA3C has several batches waiting at once.
+        self._calls = [1, 2, 4, UPDATES_PER_CALL] if config.system == "ga3c" else [1]
+        self.updates_per_call = self._calls[-1]
         if self.has_minibatches:
             self.updates_per_call = config.epochs * max(map(config.minibatches_of, batches))
 
@@ -69,5 +72,4 @@ class UpdateSizes:
         """Return the sizes that most updates have."""
         if self.has_minibatches:
             return [self.of(self._steps, self.updates_per_call, self._rows)]
-        calls = [1, 2, 4, UPDATES_PER_CALL]
-        return [self.of(updates * self._rows, updates, self._rows) for updates in calls]
+        return [self.of(updates * self._rows, updates, self._rows) for updates in self._calls]
