@@ -20,6 +20,7 @@ os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
 
 from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
 from ga3c_tf.config import Config
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.files import json_text
 from ga3c_tf.host.machine import package_versions, source_version
 from ga3c_tf.model.compiled.program import Program
@@ -75,7 +76,7 @@ def compiled_for_h100(module: bytes) -> str:
 def counts(network: str) -> dict[str, Any]:
     """Return the kernels of an update of 5 states and of a prediction of 128."""
     config = Config(seed=1, network=network, min_training_batch=0)
-    programs = CompiledModel(config, (84, 84, 4), "uint8", 6, 1)._programs
+    programs = CompiledModel(config, EnvironmentSpec((84, 84, 4), "uint8", 6), 1)._programs
     update = kernels_of(programs.update(programs.sizes.usual()[0]).program)
     prediction = kernels_of(programs.prediction(128).program)
     return {

@@ -264,15 +264,15 @@ def shared_weights_of(model, agents=1):
     return shared
 
 
-def replica_of(model, config, state_shape, state_dtype, num_actions):
+def replica_of(model, config, spec):
     """An A3C agent's replica that begins with the model's weights and statistics."""
-    return replica(config, state_shape, state_dtype, num_actions, shared_weights_of(model), agent=0)
+    return replica(config, spec, shared_weights_of(model), agent=0)
 
 
 class CheckingReplica(helpers.CheckingModel):
     """Stands in for the replica in an A3C agent's process; leaves its batches in the run folder."""
 
-    def __init__(self, config, state_shape, state_dtype, num_actions, shared, agent):
+    def __init__(self, config, spec, shared, agent):
         super().__init__()
         self._shared = shared
         self._agent = agent

@@ -16,6 +16,7 @@ from gymnasium import spaces
 import ga3c_tf
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateRecord, UpdateResult
 from ga3c_tf.experience.divergence import NO_SEGMENTS, UNKNOWN
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.remote.actor import RemoteAgents
 from ga3c_tf.remote.bridge import Bridge
 from ga3c_tf.systems.a3c.shared_weights import rmsprop_step
@@ -25,6 +26,7 @@ from ga3c_tf.workers.supervisor import DIVERGED
 NUM_ACTIONS = 3
 CODE = struct.Struct("<qqq")
 SHAPE = (36, 36, 1)
+SPEC = EnvironmentSpec(SHAPE, "uint8", NUM_ACTIONS)
 
 
 def encode(identity: int, episode: int, step: int) -> np.ndarray:
@@ -384,15 +386,7 @@ class CheckingModel:
 def run_bridge_without_ray(number, config, memory, queues, agents, address, answers):
     """Stands in for `run_bridge`: the actor's agents live in the bridge's own process."""
     with errors_told(queues.errors):
-        states = memory.states
-        there = RemoteAgents(
-            config,
-            len(agents),
-            states.shape[2:],
-            states.dtype.name,
-            memory.policy.shape[1],
-            memory.initial_carry,
-        )
+        there = RemoteAgents(config, len(agents), memory.spec, memory.initial_carry)
         memory.nodes[number] = b"there"
 
         def call(orders):

@@ -23,7 +23,9 @@ from helpers import train_and_evaluate
 
 import ga3c_tf
 from ga3c_tf.algorithms.actor_critic import losses
+from ga3c_tf.config import Config
 from ga3c_tf.environments.statistics import observation_statistics
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.tensorflow import keras
 from ga3c_tf.systems.ga3c.agents import AgentProcesses
@@ -362,7 +364,8 @@ def test_environment_network_and_loss_may_be_functions(tmp_path):
         )
 
     def tiny_network(state_shape, state_dtype, num_actions):
-        return build_network("mlp", state_shape, state_dtype, num_actions, 5)
+        spec = EnvironmentSpec(state_shape, state_dtype.name, num_actions)
+        return build_network(Config(network="mlp"), spec, 5)
 
     def doubled(*arguments):
         policy_loss, value_loss, entropy = losses.actor_critic(*arguments)

@@ -19,8 +19,10 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import SCHEMA, Batch
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, read_rows
 
+SPEC = EnvironmentSpec((4,), "float32", 2)
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text()
 
@@ -89,7 +91,7 @@ def test_the_loss_is_the_users(folder):
     moved = {}
     for loss in ("paper", "mine:huber"):
         for error in (10.0, 100.0):
-            model = Model(Config(network="mlp", loss=loss, rmsprop_epsilon=1e6), (4,), np.float32, 2, seed=0)
+            model = Model(Config(network="mlp", loss=loss, rmsprop_epsilon=1e6), SPEC, seed=0)
             batch = batch_of([error] * 5)
             before = model.network.get_layer("logits_v").bias.numpy()
             result = update(model, batch, 1.0, 0.0)
@@ -106,7 +108,7 @@ def test_the_pages_correction_is_one_step_importance_sampling_by_lag(folder, lag
     batch = batch_of([1.0, -2.0, 3.0], mu_log_probabilities=log_mu, versions=np.zeros(3, np.int64))
     results = []
     for settings in ({"correction": "one-step"}, {"loss": "mine:one_step_by_lag"}):
-        model = Model(Config(network="mlp", rho_bar=1.2, **settings), (4,), np.float32, 2, seed=0)
+        model = Model(Config(network="mlp", rho_bar=1.2, **settings), SPEC, seed=0)
         model.version.assign(lag)
         results.append(update(model, batch, 0.01, 0.1 if lag == 0 else 0.0))
     one_step, by_lag = [result.metrics for result in results]
@@ -156,7 +158,7 @@ def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
     Path("same.py").write_text("from ga3c_tf.algorithms.actor_critic.losses import actor_critic as again\n")
     weights = []
     for loss in ("paper", "same:again"):
-        model = Model(Config(network="mlp", loss=loss, min_policy=0.1), (4,), np.float32, 2, seed=0)
+        model = Model(Config(network="mlp", loss=loss, min_policy=0.1), SPEC, seed=0)
         update(model, batch_of([1.0, -2.0, 3.0]), 0.01, 0.01)
         weights.append([weight.numpy() for weight in model.network.weights])
     assert all(np.array_equal(one, other) for one, other in zip(*weights, strict=True))
@@ -184,7 +186,7 @@ def test_what_is_wrong_with_a_loss_is_said_in_one_line(folder, name, words):
         "    return [values[0] if values[0] > 0 else values[1]] * 3\n"
     )
     with pytest.raises(UserError, match=words) as caught:
-        Model(Config(network="mlp", loss=name), (4,), np.float32, 2, seed=0)
+        Model(Config(network="mlp", loss=name), SPEC, seed=0)
     assert "\n" not in str(caught.value)
     sys.modules.pop("bad", None)
 

@@ -15,6 +15,7 @@ from gymnasium.envs.classic_control import CartPoleEnv
 import ga3c_tf
 from ga3c_tf.api.keywords import ChangeableSettings, RunChanges, TrainSettings
 from ga3c_tf.config import FIXED, Config
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.tensorflow import keras
 from ga3c_tf.plugins.copies import as_name_or_function
@@ -64,7 +65,7 @@ def test_each_agent_has_an_environment_like_the_one_that_is_passed(env, name, mo
 
 def test_an_environment_and_a_model_are_trained_and_played(tmp_path):
     env = Halved(of_seven_steps())
-    model = build_network("mlp", (4,), np.float32, 2, seed=7)
+    model = build_network(Config(network="mlp"), EnvironmentSpec((4,), "float32", 2), seed=7)
     before = model.get_weights()
     settings = {**SMALL, "learning_rate": 1e-30, "run_dir": tmp_path / "run"}
     run = ga3c_tf.train(env, network=model, steps=600, **settings)

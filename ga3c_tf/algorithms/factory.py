@@ -50,9 +50,7 @@ def new_model(
             return _compiled(kind, config, spec, seed, device, say)
         except CannotCompile as error:
             say(f"the model is not compiled: {error}")
-    return kind(
-        config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device, store=store
-    )
+    return kind(config, spec, seed, device=device, store=store)
 
 
 def new_replicas(
@@ -91,6 +89,6 @@ def _compiled(
     """
     if kind is not Model:
         raise CannotCompile(f"{kind.__name__} has only a plain form")
-    model = CompiledModel(config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
+    model = CompiledModel(config, spec, seed, device=device)
     model.compile(say)
     return model

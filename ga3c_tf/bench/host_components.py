@@ -21,6 +21,7 @@ from ga3c_tf.experience.contracts import Prediction
 from ga3c_tf.experience.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ServerGone
 from ga3c_tf.experience.reply_pipes import ReplyPipes
 from ga3c_tf.experience.segments import FreeSlots
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.workers.agent import TrainingAgent
 
@@ -102,9 +103,8 @@ class _Agents:
     """The agents of one process, which get a uniform policy at once and whose segments are thrown away."""
 
     def __init__(self, config: Config, group: int):
-        spec = describe_environment(config)
-        self._memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
-        self._memory.policy[:] = 1 / spec.num_actions
+        self._memory = RolloutBuffers(config, describe_environment(config))
+        self._memory.policy[:] = 1 / self._memory.spec.num_actions
         self._training_queue = IndexQueue()
         self._episodes = RecordQueue(EPISODE)
         self._slots = FreeSlots(self._memory)
@@ -151,7 +151,7 @@ class _RoundTrips:
 
     def __init__(self, config: Config, group: int):
         self._group = group
-        self._memory = RolloutBuffers(config.replace(t_max=1), (1,), "uint8", 1)
+        self._memory = RolloutBuffers(config.replace(t_max=1), EnvironmentSpec((1,), "uint8", 1))
         self._requests = IndexQueue()
         self._answers = ReplyPipes(self._memory, np.zeros(config.num_agents, int))
         states = [

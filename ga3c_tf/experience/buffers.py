@@ -9,6 +9,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import NO_VERSION, SCHEMA, Schema
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction
 from ga3c_tf.experience.shared_memory import SharedMemory
+from ga3c_tf.experience.spec import EnvironmentSpec
 
 
 class RolloutBuffers:
@@ -20,13 +21,12 @@ class RolloutBuffers:
 
     Args:
         config: settings of the run; those for the numbers of agents, segments and steps are used.
-        state_shape: shape of one state.
-        state_dtype: type of states.
-        num_actions: number of actions.
+        spec: shape and type of states, and number of actions.
         schema: columns that are stored for each step and each segment.
         initial_carry: float32 [H], carry with which an episode begins; H is 0 without memory.
 
     Attributes:
+        spec: shape and type of states, and number of actions.
         states: [slots, t_max + 1, *state_shape]; the last state is the one from which a full segment
             bootstraps.
         flat_states: [slots * (t_max + 1), *state_shape], the same memory; requests for predictions are
@@ -73,12 +73,11 @@ class RolloutBuffers:
     def __init__(
         self,
         config: Config,
-        state_shape: tuple[int, ...],
-        state_dtype: str,
-        num_actions: int,
+        spec: EnvironmentSpec,
         schema: Schema = SCHEMA,
         initial_carry: np.ndarray = NO_CARRY,
     ):
+        self.spec = spec
         self.initial_carry = initial_carry
         self.schema = schema = schema.remembering(len(initial_carry))
         self.num_agents = config.most_agents + config.remote_agents
@@ -93,7 +92,7 @@ class RolloutBuffers:
             "nodes": ((self.num_agents,), "S64"),
             "round_trips": ((self.num_agents, 2), np.float64),
             "version": ((self.num_agents,), np.int64),
-            "policy": ((self.num_agents, num_actions), np.float32),
+            "policy": ((self.num_agents, spec.num_actions), np.float32),
             "value": ((self.num_agents,), np.float32),
             "carry": ((self.num_agents, len(initial_carry)), np.float32),
             "next_carry": ((self.num_agents, len(initial_carry)), np.float32),
@@ -103,13 +102,14 @@ class RolloutBuffers:
                 for column in schema.along("step")
             },
             **{column.name: ((slots, *column.shape), column.dtype) for column in schema.along("segment")},
-            "states": ((slots, self.t_max + 1, *state_shape), np.dtype(state_dtype)),
+            "states": ((slots, self.t_max + 1, *spec.state_shape), np.dtype(spec.state_dtype)),
         }
         self._memory = SharedMemory(sum(_nbytes(*entry) for entry in self._layout.values()), _smaller(config))
         self._map()
 
     def __getstate__(self):
         pickled = (
+            "spec",
             "num_agents",
             "t_max",
             "slots_per_agent",

@@ -25,6 +25,11 @@ class EnvironmentSpec:
     stacked: int = 1
 
     @property
+    def frame_shape(self) -> tuple[int, ...]:
+        """Shape of one frame of a state, or of a state that is no stack."""
+        return self.state_shape if self.stacked == 1 else self.state_shape[:-1]
+
+    @property
     def is_screen(self) -> bool:
         """Whether states are images at least as high and wide as `SMALLEST_SCREEN`."""
         return len(self.state_shape) == 3 and min(self.state_shape[:2]) >= SMALLEST_SCREEN

@@ -13,9 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-from ga3c_tf.config import SMALLEST_SCREEN, check_name, network_of_record
+from ga3c_tf.config import SMALLEST_SCREEN, Config, check_name, network_of_record
 from ga3c_tf.config.declaration import RECURRENT
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.initial_weights import initialize
 from ga3c_tf.model.layer_norm import with_layer_norm
 from ga3c_tf.model.recurrent import with_lstm
@@ -70,33 +71,18 @@ class Standardize(keras.layers.Layer):
 
 
 def build_network(
-    name: str,
-    state_shape: Sequence[int],
-    state_dtype: np.dtype | str,
-    num_actions: int,
-    seed: int,
-    initialization: str = "fan-in",
-    normalize_images: bool = False,
-    normalize_observations: bool = False,
-    dtype_policy: str = "float32",
-    layer_norm: bool = False,
+    config: Config, spec: EnvironmentSpec, seed: int, dtype_policy: str = "float32", layer_norm: bool = False
 ) -> keras.Model:
-    """Build the network called `name`, with initial weights.
+    """Build the network that the settings name, with initial weights.
+
+    If the states are standardized (`config.normalize_observations`), the mean and variance must be set with
+    `Standardize.measured`. A user-defined function is called with (state_shape, state_dtype, num_actions)
+    after Keras, NumPy and Python have been seeded. The weights that it makes are kept.
 
     Args:
-        name: 'small', 'large-4', 'large-3', 'large-2', 'large-1' (by the first layer's stride; 'large' is
-            'large-4'), 'nature', 'minatar', 'mlp', 'mlp-two-trunks', 'small-lstm', 'minatar-lstm',
-            'mlp-lstm', 'mlp-two-trunks-lstm', 'auto' or 'lstm' (`network_of_record`), or 'module:function'. A
-            user-defined function is called with (state_shape, state_dtype, num_actions) after Keras, NumPy
-            and Python have been seeded. The weights that it makes are kept.
-        state_shape: Shape of one state, (height, width, channels) or (size,).
-        state_dtype: Type of states, uint8 for images or float32 for vectors.
-        num_actions: Number of actions, A.
+        config: Settings of the run; `network`, `initialization` and those for the scaling of states are used.
+        spec: Shape and type of states, and number of actions, A.
         seed: Seed of the initial weights.
-        initialization: 'fan-in', 'orthogonal' or 'he', as in `Config.initialization`.
-        normalize_images: Whether screens are scaled to x / 255 instead of x / 128 - 1.
-        normalize_observations: Whether states pass a layer `Standardize`. Its mean and variance must be set
-            with `Standardize.measured`.
         dtype_policy: Keras's dtype policy of the hidden layers, 'float32' or 'mixed_bfloat16'. The scaling of
             inputs, the logits and the values are float32 with either. While a user-defined function runs, it
             is Keras's global policy.
@@ -110,25 +96,23 @@ def build_network(
         UserError: the name is unknown, the network does not fit the observation, or a user-defined function
             fails.
     """
-    shape = tuple(int(size) for size in state_shape)
-    dtype = np.dtype(state_dtype)
-    if ":" in name:
+    if ":" in config.network:
         with keras_settings(dtype_policy):
-            return user_network(name, shape, dtype, num_actions, seed)
-    check_name("network", name)
-    name = network_of_record(name, shape)
+            return user_network(config.network, spec, seed)
+    check_name("network", config.network)
+    name = network_of_record(config.network, spec.state_shape)
     scaling: Scaling = "x / 128 - 1"
-    if normalize_images:
+    if config.normalize_images:
         scaling = "x / 255"
-    if normalize_observations:
+    if config.normalize_observations:
         scaling = "standardized"
     with keras_settings(dtype_policy):
-        network = _BUILDERS[name.removesuffix("-lstm")](shape, dtype, num_actions, scaling)
+        network = _BUILDERS[name.removesuffix("-lstm")](spec, scaling)
         if layer_norm:
             network = with_layer_norm(network)
         if name in RECURRENT:
             network = with_lstm(network)
-    initialize(network, seed, initialization)
+    initialize(network, seed, config.initialization)
     return network
 
 
@@ -156,76 +140,69 @@ def keras_settings(dtype_policy: str = "float32") -> Iterator[None]:
             setter(value)
 
 
-def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
+def _small(spec: EnvironmentSpec, scaling: Scaling) -> keras.Model:
     """Build the paper's small network for screens: conv 16 8x8 stride 4, conv 32 4x4 stride 2, FC 256."""
-    states, hidden = _rescaled_images("small", shape, dtype, scaling)
+    states, hidden = _rescaled_images("small", spec, scaling)
     hidden = _conv("conv11", 16, 8, 4, "same")(hidden)
     hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
     hidden = _dense("dense1", 256)(keras.layers.Flatten(name="flat1")(hidden))
-    return _with_heads("small", states, hidden, num_actions)
+    return _with_heads("small", states, hidden, spec.num_actions)
 
 
-def _large(
-    stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling
-) -> keras.Model:
+def _large(stride: int, spec: EnvironmentSpec, scaling: Scaling) -> keras.Model:
     """Build the paper's large network: conv 32 8x8 with this stride, 32 4x4 stride 2, 64 4x4 stride 2, FC
     256.
     """
     name = f"large-{stride}"
-    states, hidden = _rescaled_images(name, shape, dtype, scaling)
+    states, hidden = _rescaled_images(name, spec, scaling)
     hidden = _conv("conv11", 32, 8, stride, "same")(hidden)
     hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
     hidden = _conv("conv13", 64, 4, 2, "same")(hidden)
     hidden = _dense("dense1", 256)(keras.layers.Flatten(name="flat1")(hidden))
-    return _with_heads(name, states, hidden, num_actions)
+    return _with_heads(name, states, hidden, spec.num_actions)
 
 
-def _nature(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
+def _nature(spec: EnvironmentSpec, scaling: Scaling) -> keras.Model:
     """Build the network of Mnih et al. 2015 (Nature 518): conv 32 8x8 stride 4, 64 4x4 stride 2, 64 3x3, FC
     512.
     """
-    states, hidden = _rescaled_images("nature", shape, dtype, scaling)
+    states, hidden = _rescaled_images("nature", spec, scaling)
     hidden = _conv("conv11", 32, 8, 4, "valid")(hidden)
     hidden = _conv("conv12", 64, 4, 2, "valid")(hidden)
     hidden = _conv("conv13", 64, 3, 1, "valid")(hidden)
     hidden = _dense("dense1", 512)(keras.layers.Flatten(name="flat1")(hidden))
-    return _with_heads("nature", states, hidden, num_actions)
+    return _with_heads("nature", states, hidden, spec.num_actions)
 
 
-def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
+def _minatar(spec: EnvironmentSpec, scaling: Scaling) -> keras.Model:
     """Build MinAtar's network (Young and Tian, arXiv 1903.03176) for planes: conv 16 3x3 stride 1, FC 128."""
-    _expect(
-        "minatar",
-        len(shape) == 3 and min(shape[:2]) >= 3,
-        "images of at least 3x3 cells (height, width, planes)",
-        shape,
-        dtype,
-    )
-    if dtype == np.uint8 and min(shape[:2]) >= SMALLEST_SCREEN:
-        states, cells = _rescaled_images("minatar", shape, dtype, scaling)
+    fits = len(spec.state_shape) == 3 and min(spec.state_shape[:2]) >= 3
+    _expect("minatar", fits, "images of at least 3x3 cells (height, width, planes)", spec)
+    if spec.is_screen and spec.state_dtype == "uint8":
+        states, cells = _rescaled_images("minatar", spec, scaling)
     else:
-        states = keras.Input(shape, dtype=dtype.name)
+        states = keras.Input(spec.state_shape, dtype=spec.state_dtype)
         cells = _as_float(states, scaling)
     hidden = _conv("conv11", 16, 3, 1, "valid")(cells)
     hidden = _dense("dense1", 128)(keras.layers.Flatten(name="flat1")(hidden))
-    return _with_heads("minatar", states, hidden, num_actions)
+    return _with_heads("minatar", states, hidden, spec.num_actions)
 
 
-def _mlp(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
+def _mlp(spec: EnvironmentSpec, scaling: Scaling) -> keras.Model:
     """Build a network with two hidden tanh layers of 64 units, which policy and value share, for vectors."""
-    states, numbers = _vectors("mlp", shape, dtype, scaling)
-    return _with_heads("mlp", states, _tanh_layers("dense")(numbers), num_actions)
+    states, numbers = _vectors("mlp", spec, scaling)
+    return _with_heads("mlp", states, _tanh_layers("dense")(numbers), spec.num_actions)
 
 
-def _two_trunks(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
+def _two_trunks(spec: EnvironmentSpec, scaling: Scaling) -> keras.Model:
     """Build `mlp`'s layers twice, one trunk for the policy and one for the value, as in Stable-Baselines3."""
-    states, numbers = _vectors("mlp-two-trunks", shape, dtype, scaling)
+    states, numbers = _vectors("mlp-two-trunks", spec, scaling)
     of_policy = _tanh_layers("policy")(numbers)
     of_value = _tanh_layers("value")(numbers)
-    return _with_heads("mlp-two-trunks", states, of_policy, num_actions, of_value)
+    return _with_heads("mlp-two-trunks", states, of_policy, spec.num_actions, of_value)
 
 
-_BUILDERS: dict[str, Callable[[tuple[int, ...], np.dtype, int, Scaling], keras.Model]] = {
+_BUILDERS: dict[str, Callable[[EnvironmentSpec, Scaling], keras.Model]] = {
     "small": _small,
     "large": functools.partial(_large, 4),
     **{f"large-{stride}": functools.partial(_large, stride) for stride in (4, 3, 2, 1)},
@@ -236,18 +213,20 @@ _BUILDERS: dict[str, Callable[[tuple[int, ...], np.dtype, int, Scaling], keras.M
 }
 
 
-def _expect(name: str, fits: bool, wanted: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
+def _expect(name: str, fits: bool, wanted: str, spec: EnvironmentSpec) -> None:
     if not fits:
-        raise UserError(f"network {name!r} takes {wanted}, not {dtype.name} states of shape {shape}")
+        raise UserError(
+            f"network {name!r} takes {wanted}, not {spec.state_dtype} states of shape {spec.state_shape}"
+        )
 
 
 def _rescaled_images(
-    name: str, shape: tuple[int, ...], dtype: np.dtype, scaling: Scaling
+    name: str, spec: EnvironmentSpec, scaling: Scaling
 ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
     """Return the input of the network `name`, and its gray levels scaled as `scaling` says."""
-    fits = len(shape) == 3 and dtype == np.uint8 and min(shape[:2]) >= SMALLEST_SCREEN
-    _expect(name, fits, f"uint8 screens of {SMALLEST_SCREEN}x{SMALLEST_SCREEN} or more", shape, dtype)
-    states = keras.Input(shape, dtype=dtype.name)
+    fits = spec.is_screen and spec.state_dtype == "uint8"
+    _expect(name, fits, f"uint8 screens of {SMALLEST_SCREEN}x{SMALLEST_SCREEN} or more", spec)
+    states = keras.Input(spec.state_shape, dtype=spec.state_dtype)
     if scaling == "standardized":
         return states, Standardize(255.0, name="standardize", dtype="float32")(states)
     factor, offset = (1 / 255, 0) if scaling == "x / 255" else (1 / 128, -1)
@@ -255,11 +234,11 @@ def _rescaled_images(
 
 
 def _vectors(
-    name: str, shape: tuple[int, ...], dtype: np.dtype, scaling: Scaling
+    name: str, spec: EnvironmentSpec, scaling: Scaling
 ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
     """Return the input of the network `name`, and its numbers scaled as `scaling` says."""
-    _expect(name, len(shape) == 1, "vectors (size,)", shape, dtype)
-    states = keras.Input(shape, dtype=dtype.name)
+    _expect(name, len(spec.state_shape) == 1, "vectors (size,)", spec)
+    states = keras.Input(spec.state_shape, dtype=spec.state_dtype)
     return states, _as_float(states, scaling)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.process_state import global_generators_kept
 from ga3c_tf.model.recurrent import initial_carry
 from ga3c_tf.model.tensorflow import keras, tf
@@ -17,9 +18,7 @@ from ga3c_tf.plugins import users_errors, users_function
 
 
 @global_generators_kept()  # Keras draws its seeds from them
-def user_network(
-    name: str, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, seed: int
-) -> keras.Model:
+def user_network(name: str, spec: EnvironmentSpec, seed: int) -> keras.Model:
     """Build the network of the function `name`, 'module:function', for states of this shape and type.
 
     Raises:
@@ -28,26 +27,25 @@ def user_network(
     build = users_function(name, f"network {name!r}")
     keras.utils.set_random_seed(seed % 2**32)
     with users_errors(f"network {name!r} failed"):
-        network = build(shape, dtype, num_actions)
+        network = build(spec.state_shape, np.dtype(spec.state_dtype), spec.num_actions)
     if not isinstance(network, keras.Model):
         raise UserError(f"network {name!r} returned {type(network).__name__}; it must return a keras.Model")
-    _check_outputs(name, network, shape, dtype, num_actions)
+    _check_outputs(name, network, spec)
     return network
 
 
-def _check_outputs(
-    name: str, network: keras.Model, shape: tuple[int, ...], dtype: np.dtype, num_actions: int
-) -> None:
+def _check_outputs(name: str, network: keras.Model, spec: EnvironmentSpec) -> None:
     """Check the network's outputs for two blank states. The call also builds a subclassed model's weights."""
-    states = tf.zeros((2, *shape), dtype)
-    with users_errors(f"network {name!r} cannot take {dtype.name} states of shape {shape}"):
+    shape, actions = spec.state_shape, spec.num_actions
+    states = tf.zeros((2, *shape), spec.state_dtype)
+    with users_errors(f"network {name!r} cannot take {spec.state_dtype} states of shape {shape}"):
         carry = initial_carry(network)
         outputs = _outputs_with(network, states, carry) if len(carry) else network(states)
-    specs = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
-    if not isinstance(outputs, list | tuple) or specs != [((2, num_actions), "float32"), ((2,), "float32")]:
-        text = ", ".join(f"{kind} {list(size)}" for size, kind in specs)
+    found = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
+    if not isinstance(outputs, list | tuple) or found != [((2, actions), "float32"), ((2,), "float32")]:
+        text = ", ".join(f"{kind} {list(size)}" for size, kind in found)
         raise UserError(
-            f"network {name!r} must return (logits float32 [B, {num_actions}], values float32 [B]); "
+            f"network {name!r} must return (logits float32 [B, {actions}], values float32 [B]); "
             f"for B = 2 it returned {text}"
         )
 

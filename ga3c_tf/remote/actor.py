@@ -12,6 +12,7 @@ from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.contracts import NO_CARRY
 from ga3c_tf.experience.queues import EPISODE, INDEX, RecordQueue
 from ga3c_tf.experience.reply_pipes import ADDED, KIND
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.workers.agent import TrainingAgent
 from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
 
@@ -67,16 +68,14 @@ class RemoteAgents:
     Args:
         config: settings of the run.
         agents: number of agents.
-        state_shape, state_dtype, num_actions, initial_carry: as in the server's memory.
+        spec, initial_carry: as in the server's memory.
     """
 
     def __init__(
         self,
         config: Config,
         agents: int,
-        state_shape: tuple[int, ...],
-        state_dtype: str,
-        num_actions: int,
+        spec: EnvironmentSpec,
         initial_carry: np.ndarray = NO_CARRY,
     ):
         actor_config = config.replace(
@@ -85,9 +84,7 @@ class RemoteAgents:
             adjustment="off",
             remote_agents=0,
         )
-        self._memory = RolloutBuffers(
-            actor_config, state_shape, state_dtype, num_actions, initial_carry=initial_carry
-        )
+        self._memory = RolloutBuffers(actor_config, spec, initial_carry=initial_carry)
         self._segments = _Sent(INDEX)
         self._episodes = _Sent(EPISODE)
         nowhere, _ = connection.Pipe()

@@ -159,19 +159,10 @@ def run_bridge(
         connect(address)
         import ray
 
-        states = memory.states
-        policy = memory.policy
         actor: Any = (
             ray.remote(RemoteAgents)
             .options(num_cpus=1, scheduling_strategy="SPREAD")
-            .remote(
-                config,
-                len(agents),
-                states.shape[2:],
-                states.dtype.name,
-                policy.shape[1],
-                memory.initial_carry,
-            )
+            .remote(config, len(agents), memory.spec, memory.initial_carry)
         )
         memory.nodes[number] = ray.get(actor.__ray_call__.remote(_node))
         Bridge(number, memory, queues, agents, lambda orders: ray.get(actor.step.remote(orders))).run(answers)

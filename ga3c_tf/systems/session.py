@@ -72,10 +72,7 @@ class Session:
         self.device = device
         self.warn = warn
         self.model = new_model(config, spec, config.seed, device, say=warn)
-        carry = self.model.initial_carry
-        self.memory = RolloutBuffers(
-            config, spec.state_shape, spec.state_dtype, spec.num_actions, initial_carry=carry
-        )
+        self.memory = RolloutBuffers(config, spec, initial_carry=self.model.initial_carry)
         self.replay = self._new_replay(spec)
         self.stats = Stats(
             self.model.metrics, config.rolling_episodes, config.remote_agents > 0, config.max_failures
@@ -249,7 +246,7 @@ class Session:
         check_room(config.replay_size, spec)
         mib = replay_bytes(config.replay_size, spec) / 2**20
         self.warn(f"the replay memory of {config.replay_size:,} states takes {mib:,.0f} MiB")
-        return Replay(config, spec, self.memory)
+        return Replay(config, self.memory)
 
     def open_log(self, path: Path, own_metrics: Iterable[str] = ()) -> None:
         """Open the curves in the run folder `path`; rows from a lost part of the run are dropped.

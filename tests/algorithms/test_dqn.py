@@ -10,6 +10,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import keras
 
 STATES, ACTIONS = 4, 3
@@ -22,7 +23,7 @@ def config_of(**settings):
 
 
 def model_of(**settings):
-    return DQN(config_of(**settings), (STATES,), "float32", ACTIONS, seed=1)
+    return DQN(config_of(**settings), EnvironmentSpec((STATES,), "float32", ACTIONS), seed=1)
 
 
 def batch_of(size=16, scale=3.0):

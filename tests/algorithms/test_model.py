@@ -26,6 +26,7 @@ from ga3c_tf.model.device import configure_device
 from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.model.tensorflow import import_quietly
 
+SPEC = EnvironmentSpec((4,), "float32", 3)
 tf = model.tf
 CASES = json.loads((Path(__file__).parents[1] / "data" / "updates.json").read_text())["cases"]
 OURS = {
@@ -83,13 +84,14 @@ def test_six_updates_of_the_authors_code(case, replica):
         network="small", **{OURS[name]: value for name, value in case["settings"].items() if name in OURS}
     )
     assert set(case["settings"]) <= {*OURS, "USE_GRAD_CLIP"}
-    trained = Model(config, (84, 84, 4), np.uint8, case["num_actions"], seed=9)
+    spec = EnvironmentSpec((84, 84, 4), "uint8", case["num_actions"])
+    trained = Model(config, spec, seed=9)
     random = np.random.RandomState(case["seed"])
     weights = authors_weights(case, random)
     for name, value in weights.items():
         variable(trained, name).assign(value)
     if replica:
-        trained = replica_of(trained, config, (84, 84, 4), np.uint8, case["num_actions"])
+        trained = replica_of(trained, config, spec)
     sizes = random.randint(1, 24, size=6)
     assert len(case["steps"]) == 6
     for number, (size, step) in enumerate(zip(sizes, case["steps"], strict=True), 1):
@@ -125,7 +127,9 @@ def test_six_updates_of_the_authors_code(case, replica):
 
 
 def small_model(seed=0, state_size=4, num_actions=3, **settings):
-    return Model(Config(network="mlp", **settings), (state_size,), np.float32, num_actions, seed)
+    return Model(
+        Config(network="mlp", **settings), EnvironmentSpec((state_size,), "float32", num_actions), seed
+    )
 
 
 def small_batch(size=6, state_size=4, num_actions=3, seed=1):
@@ -273,7 +277,7 @@ def test_one_trace_for_all_batch_sizes():
     counting = CountingNetwork()
     counting(np.zeros((1, 4), np.float32))
     before = counting.passes
-    built = Model(Config(), (4,), np.float32, 3, 0, network=counting)
+    built = Model(Config(), SPEC, 0, network=counting)
     for size in (1, 2, 5, 16, 45):
         batch = small_batch(size)
         policy, values, *_ = built.predict(batch[0])
@@ -326,7 +330,7 @@ def test_the_prediction_is_of_its_version():
     states = keras.Input((1,))
     value = keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros", name="value")(states)
     net = keras.Model(states, (keras.ops.concatenate([value, value], axis=-1), keras.ops.squeeze(value, -1)))
-    trained = Model(Config(), (1,), np.float32, 2, 0, network=net)
+    trained = Model(Config(), EnvironmentSpec((1,), "float32", 2), 0, network=net)
     one = np.ones((1, 1), np.float32)
     values = {0: 0.0}
     answers = []
@@ -499,9 +503,9 @@ def sum_of_lags(batch, config):
 @pytest.mark.parametrize("replica", [False, True], ids=["model", "a3c-replica"])
 def test_a_loss_may_read_the_policy_lag(replica):
     config = Config(network="mlp", loss="test_model:sum_of_lags")
-    trained = Model(config, (4,), np.float32, 3, seed=0)
+    trained = Model(config, SPEC, seed=0)
     if replica:
-        trained = replica_of(trained, config, (4,), np.float32, 3)
+        trained = replica_of(trained, config, SPEC)
     batch = batch_of(*small_batch(6), versions=np.zeros(6, np.int64))
     results = [update(trained, batch, 0.01, 0.1) for _ in range(4)]
     assert [result.metrics["policy_loss"] for result in results] == [0, 6, 12, 18]
@@ -510,15 +514,18 @@ def test_a_loss_may_read_the_policy_lag(replica):
 
 def test_builds_the_network_of_the_config():
     assert small_model().network.name == "mlp"
+    spec = EnvironmentSpec((4,), "float32", 2)
     with pytest.raises(UserError, match="'small' takes uint8 screens"):
-        Model(Config(network="small"), (4,), np.float32, 2, 0)
-    given = network.build_network("mlp", (4,), np.float32, 2, 5)
-    assert Model(Config(network="small"), (4,), np.float32, 2, 0, network=given).network is given
+        Model(Config(network="small"), spec, 0)
+    given = network.build_network(Config(network="mlp"), spec, 5)
+    assert Model(Config(network="small"), spec, 0, network=given).network is given
 
 
 @pytest.mark.parametrize(("normalize", "scaled"), [(False, [-1, 0, 127 / 128]), (True, [0, 128 / 255, 1])])
 def test_screens_are_scaled_as_the_config_says(normalize, scaled):
-    trained = Model(Config(network="small", normalize_images=normalize), (36, 36, 1), np.uint8, 3, seed=0)
+    trained = Model(
+        Config(network="small", normalize_images=normalize), EnvironmentSpec((36, 36, 1), "uint8", 3), seed=0
+    )
     found = trained.network.get_layer("rescale")(np.array([0, 128, 255], np.uint8))
     np.testing.assert_allclose(found, scaled, atol=1e-6)
 
@@ -591,7 +598,7 @@ def test_gpus_that_this_process_has_hidden_are_not_used(gpus, monkeypatch):
 
 
 def test_the_model_runs_on_the_device_it_was_given():
-    trained = Model(Config(network="mlp"), (4,), np.float32, 3, 0, device=configure_device("cpu"))
+    trained = Model(Config(network="mlp"), SPEC, 0, device=configure_device("cpu"))
     update(trained, batch_of(*small_batch()), 0.01, 0.1)
     assert all(weight.value.device.endswith("CPU:0") for weight in trained.network.weights)
 
@@ -610,11 +617,10 @@ CALLED = [{}, {"dual_rmsprop": True}, {"algorithm": "pqn"}, {"algorithm": "dqn",
 @pytest.mark.parametrize("settings", CALLED, ids=str)
 def test_an_update_is_the_same_when_called_as_on_a_gpu(settings, monkeypatch):
     """There the ConcreteFunction is called, which nests its outputs and gives None for no gradient."""
-    spec = EnvironmentSpec((4,), np.dtype(np.float32), 3)
     weights = []
     for on_gpu in (False, True):
         monkeypatch.setattr(graph_call, "on_gpu", lambda _, answer=on_gpu: answer)
-        trained = new_model(Config(network="mlp", **settings), spec, 0, device=None)
+        trained = new_model(Config(network="mlp", **settings), SPEC, 0, device=None)
         before = weights_of(trained)
         assert update(trained, batch_of(*small_batch(), **ANY_COLUMNS), 0.01, 0.01).applied
         weights.append(weights_of(trained))
@@ -654,11 +660,13 @@ from ga3c_tf.algorithms.actor_critic import model
 from ga3c_tf.config import rates
 from ga3c_tf.model import device
 from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.spec import EnvironmentSpec
 import hashlib, numpy as np
 device.make_deterministic(2**40)
 device = device.configure_device("cpu")
 threads = model.tf.config.threading
-trained = model.Model(model.Config(network="small"), (84, 84, 4), np.uint8, 6, 2**40, device=device)
+spec = EnvironmentSpec((84, 84, 4), "uint8", 6)
+trained = model.Model(model.Config(network="small"), spec, 2**40, device=device)
 random = np.random.default_rng(0)
 for _ in range(4):
     states, actions = random.integers(0, 256, (25, 84, 84, 4), dtype=np.uint8), random.integers(0, 6, 25)
@@ -689,7 +697,7 @@ def test_an_import_is_quiet_unless_it_fails(tmp_path, monkeypatch, capfd):
 
 
 def test_the_divergence_of_one_batch_in_eleven_is_measured():
-    model = Model(Config(network="mlp"), (4,), np.float32, 3, seed=0, device="/CPU:0")
+    model = Model(Config(network="mlp"), SPEC, seed=0, device="/CPU:0")
     states, actions, returns = small_batch()
     chosen = np.full(len(states), np.log(1 / 3), np.float32)
     batch = batch_of(states, actions, returns, mu_log_probabilities=chosen)

@@ -8,6 +8,7 @@ from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
 from ga3c_tf.algorithms.actor_critic.losses import actor_critic
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import tf
 
 SIZE = 6
@@ -16,7 +17,7 @@ SIZE = 6
 def gradients(size=SIZE, **settings):
     """The gradients of one batch, in the order of the variables, with the losses that are reported."""
     version = tf.Variable(0, dtype=tf.int64)
-    network = ActorCritic(Config(network="mlp", **settings), (4,), np.float32, 3, 0, version)
+    network = ActorCritic(Config(network="mlp", **settings), EnvironmentSpec((4,), "float32", 3), 0, version)
     rng = np.random.default_rng(1)
     batch = batch_of(
         rng.normal(size=(size, 4)).astype(np.float32),

@@ -9,13 +9,15 @@ from ga3c_tf.algorithms.actor_critic.proximal import BETA
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import PROXIMAL
+from ga3c_tf.experience.spec import EnvironmentSpec
 
+SPEC = EnvironmentSpec((4,), "float32", 3)
 SIZE = 12
 
 
 def new_model(correction, **settings):
     settings = {"network": "mlp", "clip_ratio": 0.2, "correction": correction} | settings
-    return Model(Config(**settings), (4,), np.float32, 3, 0)
+    return Model(Config(**settings), SPEC, 0)
 
 
 def new_batch():
@@ -68,7 +70,7 @@ def test_the_averaged_policy_has_the_slow_average_of_the_weights():
 
 def test_a_network_with_memory_has_no_proximal_policy():
     with pytest.raises(UserError, match="--correction impact is not for networks with memory"):
-        Model(Config(network="mlp-lstm", clip_ratio=0.2, correction="impact"), (4,), np.float32, 3, 0)
+        Model(Config(network="mlp-lstm", clip_ratio=0.2, correction="impact"), SPEC, 0)
 
 
 @pytest.mark.parametrize("optimizer", ["rmsprop", "adam"])

@@ -12,16 +12,18 @@ from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.columns import SegmentEnd, Step
 from ga3c_tf.experience.contracts import Prediction
 from ga3c_tf.experience.segment import Segment
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import keras
 
 SIZE = 7
 ACTIONS = 3
+SPEC = EnvironmentSpec((4,), "float32", ACTIONS)
 PLAIN = {"algorithm": "pqn", "rmsprop_epsilon": 1e6}
 """RMSProp steps by 1e-3 * learning rate * gradient."""
 
 
 def pqn(**settings):
-    return PQN(Config(network="mlp", **PLAIN, **settings), (4,), np.float32, ACTIONS, seed=1)
+    return PQN(Config(network="mlp", **PLAIN, **settings), SPEC, seed=1)
 
 
 def a_batch(seed=0):
@@ -101,7 +103,7 @@ def test_the_returns_are_q_of_lambda():
     """The mean of the returns of all lengths n, weighted by (1 - lambda) lambda^(n - 1)."""
     gamma, lam, bootstrap = 0.9, 0.65, 7.0
     config = Config(algorithm="pqn", gamma=gamma, gae_lambda=lam, t_max=5, num_agents=1)
-    memory = RolloutBuffers(config, (4,), "float32", ACTIONS)
+    memory = RolloutBuffers(config, SPEC)
     segment = Segment(memory, 0, np.zeros(4, np.float32))
     rewards, best = [1.0, -2.0, 0.5, 3.0], [4.0, -1.0, 2.0, 5.0]
     for reward, value in zip(rewards, best, strict=True):
@@ -125,7 +127,7 @@ def test_the_returns_are_q_of_lambda():
 )
 def test_every_hidden_layer_is_normalized_before_its_activation(network, shape, dtype, hidden):
     config = Config(network=network, algorithm="pqn")
-    layers = PQN(config, shape, dtype, ACTIONS, seed=0).network.layers
+    layers = PQN(config, EnvironmentSpec(shape, dtype, ACTIONS), seed=0).network.layers
     kinds = [type(layer) for layer in layers if layer.name.split("_")[0] not in ("flat1", "cast", "rescale")]
     normalized = [place for place, kind in enumerate(kinds) if kind is keras.layers.LayerNormalization]
     assert len(normalized) == hidden
@@ -145,7 +147,7 @@ def test_a_users_network_gives_q_by_its_first_output(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     config = Config(network="mine:network", **PLAIN)
-    model = PQN(config, (4,), np.float32, ACTIONS, seed=0)
+    model = PQN(config, SPEC, seed=0)
     batch = a_batch()
     before = model.network(batch.states).numpy()
     assert update(model, batch, 10.0, 0.0).applied

@@ -65,7 +65,7 @@ def replicas_of(config, kind=SynchronousReplicas, replica=Replica):
 
 def plain_of(config, weights_of):
     """The model on one device, with the weights of another."""
-    model = Model(config, SHAPE, "float32", ACTIONS, seed=7)
+    model = Model(config, SPEC, seed=7)
     for variable, other in zip(model.network.weights, weights_of.network.weights, strict=True):
         variable.assign(other)
     return model

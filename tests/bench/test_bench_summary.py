@@ -12,6 +12,7 @@ from ga3c_tf.bench.report import report
 from ga3c_tf.bench.system import COPIED
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.model.networks import build_network
 
@@ -300,7 +301,8 @@ def test_the_limits_of_the_machine_by_hand():
 
 
 def test_the_arithmetic_of_the_small_network():
-    found = mflop_per_state(build_network("small", (84, 84, 4), "uint8", 6, 0), (84, 84, 4), "uint8")
+    network = build_network(Config(network="small"), EnvironmentSpec((84, 84, 4), "uint8", 6), 0)
+    found = mflop_per_state(network, (84, 84, 4), "uint8")
     first = 2 * (8 * 8 * 4 * 16) * 21 * 21
     rest = 2 * (4 * 4 * 16 * 32) * 11 * 11 + 2 * (11 * 11 * 32 * 256) + 2 * 256 * 7
     assert found == pytest.approx(

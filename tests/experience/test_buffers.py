@@ -16,11 +16,12 @@ from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.lag_limit import LagLimit
 from ga3c_tf.experience.queues import INDEX
 from ga3c_tf.experience.shared_memory import SharedMemory
+from ga3c_tf.experience.spec import EnvironmentSpec
 
 
 def _memory(**settings):
     config = Config(num_agents=3, t_max=5, max_training_queue=6, **settings)
-    return RolloutBuffers(config, (2, 3, 1), "uint8", 4)
+    return RolloutBuffers(config, EnvironmentSpec((2, 3, 1), "uint8", 4))
 
 
 def test_arrays_are_apart_and_have_their_shapes():
@@ -87,7 +88,7 @@ def test_what_is_said_to_need_less_memory_does(monkeypatch, adjustment, advice):
     def needed(**changes) -> int:
         settings = {"num_agents": 8, "adjustment": adjustment, "t_max": 20, **changes}
         with pytest.raises(UserError, match=advice if not changes else "need less") as refused:
-            RolloutBuffers(Config(**settings), (84, 84, 4), "uint8", 6)
+            RolloutBuffers(Config(**settings), EnvironmentSpec((84, 84, 4), "uint8", 6))
         return int(re.search(r"need (\d+) MiB", str(refused.value))[1])
 
     assert needed(t_max=10) < needed()
@@ -105,13 +106,13 @@ def test_what_is_said_to_need_less_memory_does(monkeypatch, adjustment, advice):
 def test_a_smaller_queue_is_no_advice_where_each_agent_has_one_segment(monkeypatch, settings):
     monkeypatch.setattr("ga3c_tf.experience.shared_memory.available_bytes", lambda: 2**20)
     with pytest.raises(UserError, match="; fewer --agents or a smaller --t-max need less"):
-        RolloutBuffers(Config(**settings), (84, 84, 4), "uint8", 6)
+        RolloutBuffers(Config(**settings), EnvironmentSpec((84, 84, 4), "uint8", 6))
 
 
 def test_more_memory_than_the_machine_has_is_refused_before_it_is_taken():
     config = Config(num_agents=4096, t_max=1000, max_training_queue=10_000)
     with pytest.raises(UserError, match=r"need \d+ MiB of shared memory"):
-        RolloutBuffers(config, (840, 840, 4), "uint8", 6)
+        RolloutBuffers(config, EnvironmentSpec((840, 840, 4), "uint8", 6))
 
 
 def test_memory_and_pipes_need_no_room_in_dev_shm():
@@ -119,8 +120,9 @@ def test_memory_and_pipes_need_no_room_in_dev_shm():
 import subprocess, sys
 from ga3c_tf.config import Config
 from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.spec import EnvironmentSpec
 before = set(__import__("os").listdir("/dev/shm"))
-memory = RolloutBuffers(Config(), (84, 84, 4), "uint8", 6)
+memory = RolloutBuffers(Config(), EnvironmentSpec((84, 84, 4), "uint8", 6))
 memory.states[...] = 1
 assert set(__import__("os").listdir("/dev/shm")) == before
 print(memory.states.nbytes)
@@ -132,7 +134,7 @@ print(memory.states.nbytes)
 
 def limit_of(most, *segments):
     """A limit with a model of version 10 and segments with steps chosen by these versions, from slot 0 on."""
-    memory = RolloutBuffers(Config(num_agents=1, t_max=3), (1,), "uint8", 2)
+    memory = RolloutBuffers(Config(num_agents=1, t_max=3), EnvironmentSpec((1,), "uint8", 2))
     for slot, versions in enumerate(segments):
         memory.lengths[slot] = len(versions)
         memory.versions[slot, : len(versions)] = versions

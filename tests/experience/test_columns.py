@@ -20,11 +20,14 @@ from ga3c_tf.experience.columns import COLUMNS, NO_VERSION, SCHEMA, Batch, Colum
 from ga3c_tf.experience.divergence import Bounds
 from ga3c_tf.experience.queues import EPISODE, IndexQueue, RecordQueue
 from ga3c_tf.experience.segment import Segment
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.workers.agent import TrainingAgent
+
+SPEC = EnvironmentSpec((4,), "float32", 2)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +76,7 @@ def test_a_batch_says_of_every_step_and_segment_what_happened(tmp_path, monkeypa
 @pytest.mark.parametrize("preset", ["default", "nvlabs"])
 def test_the_log_probability_is_that_of_the_action_under_the_policy_that_chose_it(preset):
     config = Config.from_values({**PRESETS[preset], "num_agents": 1, "adjustment": "off"})
-    memory = RolloutBuffers(config, (4,), "float32", 2)
+    memory = RolloutBuffers(config, SPEC)
     training, free_slots = IndexQueue(), deque(memory.slots_of(0))
     environment = helpers.gymnasium.make("CartPole-v1")
     agent = TrainingAgent(
@@ -116,13 +119,13 @@ def a_batch():
 
 def test_a_loss_is_handed_every_column_and_pays_for_those_it_reads():
     columns, batch = a_batch()
-    model = Model(Config(network="mlp", loss="test_columns:everything"), (4,), np.float32, 2, seed=0)
+    model = Model(Config(network="mlp", loss="test_columns:everything"), SPEC, seed=0)
     result = update(model, batch, 0.01, 0.25)
     assert result.metrics["policy_loss"] == sum(
         float(column.astype(np.float32).sum()) for column in columns.values()
     )
     assert result.metrics["value_loss"] == 0.25
-    paper = Model(Config(network="mlp"), (4,), np.float32, 2, seed=0)
+    paper = Model(Config(network="mlp"), SPEC, seed=0)
     assert update(paper, batch_of(batch.states, batch.actions, batch.returns), 0.01, 0.25).applied
     with pytest.raises(AttributeError, match="a batch has no column 'returns'"):
         update(paper, Batch(states=batch.states, actions=batch.actions), 0.01, 0.25)
@@ -142,7 +145,7 @@ def test_the_columns_of_a_users_loss_are_those_that_its_numbers_depend_on():
     assert (loss.columns, loss.reads_version, loss.bounds) == ({"rewards"}, True, Bounds())
     assert not losses.find_loss(Config(loss="test_columns:everything"), 2, SCHEMA).reads_version
     _, batch = a_batch()
-    model = Model(Config(network="mlp", loss="test_columns:reads_a_copy"), (4,), np.float32, 2, seed=0)
+    model = Model(Config(network="mlp", loss="test_columns:reads_a_copy"), SPEC, seed=0)
     with pytest.raises(AttributeError, match="a batch has no column 'rewards'"):
         update(model, batch_of(batch.states, batch.actions, batch.returns), 0.01, 0.25)
     assert update(model, batch, 0.01, 0.25).applied
@@ -164,7 +167,7 @@ def test_a_loss_that_reads_other_columns_later_is_an_error():
     with pytest.raises(
         UserError, match="loss 'test_columns:reads_more_and_more' reads rewards in one call and not in"
     ):
-        Model(Config(network="mlp", loss="test_columns:reads_more_and_more"), (4,), np.float32, 2, seed=0)
+        Model(Config(network="mlp", loss="test_columns:reads_more_and_more"), SPEC, seed=0)
 
 
 # the state of a recurrent network: a column of segments, by declaration alone
@@ -184,7 +187,7 @@ def state_sum(batch, config):
 
 def test_a_recurrent_state_is_a_column_of_segments():
     config = Config(num_agents=2, t_max=2, network="mlp", loss="test_columns:state_sum")
-    memory = RolloutBuffers(config, (4,), "float32", 2, RECURRENT)
+    memory = RolloutBuffers(config, SPEC, RECURRENT)
     assert memory.initial_states.shape == (len(memory.lengths), H)
     builder = BatchBuilder(memory, 4)
     batch, written = None, []
@@ -204,7 +207,7 @@ def test_a_recurrent_state_is_a_column_of_segments():
     assert batch.lengths.tolist() == [2, 1, 2] and len(batch) == 5
     assert not hasattr(batch.minibatch(np.array([0, 3])), "initial_states")
 
-    model = Model(config, (4,), np.float32, 2, seed=0, schema=RECURRENT)
+    model = Model(config, SPEC, seed=0, schema=RECURRENT)
     expected = sum(state[0] + 10 * state[2] for state in written)
     assert update(model, batch, 0.01, 0.0).metrics["policy_loss"] == pytest.approx(expected)
     for wrong in (np.zeros((3, H + 1), np.float32), np.zeros(3, np.float32)):
@@ -214,7 +217,7 @@ def test_a_recurrent_state_is_a_column_of_segments():
 
 
 def test_buffers_in_another_process_have_the_same_columns():
-    memory = RolloutBuffers(Config(num_agents=1), (4,), "float32", 2, RECURRENT)
+    memory = RolloutBuffers(Config(num_agents=1), SPEC, RECURRENT)
     state = {name: value for name, value in memory.__getstate__().items() if name != "_memory"}
     copy = RolloutBuffers.__new__(RolloutBuffers)
     copy.__setstate__({**pickle.loads(pickle.dumps(state)), "_memory": memory._memory})

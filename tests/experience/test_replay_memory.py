@@ -158,7 +158,8 @@ LANE_SIZE = 40
 def empty_memory(stacked, n_step, priority_exponent, random):
     shape = (2, 2, stacked) if stacked > 1 else (2, 2)
     sampling = Sampling(n_step, GAMMA, priority_exponent, importance_exponent=0.5)
-    return ReplayMemory(LANE_SIZE * AGENTS + 2, AGENTS, shape, "uint8", stacked, sampling, random)
+    spec = EnvironmentSpec(shape, "uint8", 5, stacked)
+    return ReplayMemory(LANE_SIZE * AGENTS + 2, AGENTS, spec, sampling, random)
 
 
 def play(memory, players, segments, random):
@@ -263,7 +264,8 @@ def filled(steps=10, **sampling):
     """A memory with so many steps of one agent's endless episode."""
     given_sampling = {"n_step": 1, "gamma": GAMMA, "priority_exponent": 0.5, "importance_exponent": 0.4}
     random = np.random.default_rng(1)
-    memory = ReplayMemory(20, 1, (3,), "float32", 1, Sampling(**given_sampling | sampling), random)
+    spec = EnvironmentSpec((3,), "float32", 2)
+    memory = ReplayMemory(20, 1, spec, Sampling(**given_sampling | sampling), random)
     memory.add(segment_of(steps))
     return memory
 
@@ -345,7 +347,7 @@ def test_a_million_steps_of_atari_need_at_most_seven_and_a_half_gib():
 
 def test_the_memory_is_that_of_its_arrays():
     spec = EnvironmentSpec((5, 4, 2), "uint8", 3, stacked=2)
-    memory = ReplayMemory(1000, 1, (5, 4, 2), "uint8", 2, Sampling(1, 0.9, 0, 0), np.random.default_rng(0))
+    memory = ReplayMemory(1000, 1, spec, Sampling(1, 0.9, 0, 0), np.random.default_rng(0))
     arrays = [memory.store.frames, *memory._tree._levels, *memory.steps.values()]
     assert room.replay_bytes(1000, spec) == sum(array.nbytes for array in arrays)
 

@@ -9,10 +9,14 @@ from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.contracts import Prediction
 from ga3c_tf.experience.queues import INDEX, MESSAGE
 from ga3c_tf.experience.reply_pipes import ADDED, KIND, RELEASED, REMOVED, ReplyPipes
+from ga3c_tf.experience.spec import EnvironmentSpec
+
+SPEC = EnvironmentSpec((2,), "float32", 2)
 
 
 def test_an_index_never_looks_like_another_kind_of_record():
-    memory = RolloutBuffers(Config(num_agents=4096, max_training_queue=10_000, t_max=1000), (1,), "uint8", 2)
+    config = Config(num_agents=4096, max_training_queue=10_000, t_max=1000)
+    memory = RolloutBuffers(config, EnvironmentSpec((1,), "uint8", 2))
     for kind in (RELEASED, ADDED, REMOVED):
         assert memory.flat_states.shape[0] < kind and kind & ~KIND == 0
     assert len({0, RELEASED, ADDED, REMOVED}) == 4
@@ -32,7 +36,7 @@ def prediction_of(agents, version=1):
 
 
 def test_answers_reach_the_right_process_in_one_message():
-    memory = RolloutBuffers(Config(num_agents=5, max_training_queue=5), (2,), "float32", 2)
+    memory = RolloutBuffers(Config(num_agents=5, max_training_queue=5), SPEC)
     replies = ReplyPipes(memory, np.array([0, 1, 2, 0, 1]))
     readers = [replies.open(process) for process in range(3)]
     agents = [4, 0, 3, 1]
@@ -46,7 +50,7 @@ def test_answers_reach_the_right_process_in_one_message():
 
 
 def test_answers_to_a_process_that_has_ended_are_dropped():
-    memory = RolloutBuffers(Config(num_agents=2), (2,), "float32", 2)
+    memory = RolloutBuffers(Config(num_agents=2), SPEC)
     replies = ReplyPipes(memory, np.array([0, 1]))
     gone = replies.open(0)
     here = replies.open(1)
@@ -59,7 +63,7 @@ def test_answers_to_a_process_that_has_ended_are_dropped():
 
 
 def test_messages_of_a_dead_process_are_not_answered_to_its_successor():
-    memory = RolloutBuffers(Config(num_agents=2), (2,), "float32", 2)
+    memory = RolloutBuffers(Config(num_agents=2), SPEC)
     replies = ReplyPipes(memory, np.array([0, 1]))
     replies.open(0)
     other = replies.open(1)

@@ -12,22 +12,23 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model import bfloat16, device
 from ga3c_tf.model.device import resolve_dtype_policy
 from ga3c_tf.model.networks import build_network
 
 OBSERVATIONS = {
-    "small": ((84, 84, 4), np.uint8),
-    "minatar": ((10, 10, 6), np.uint8),
-    "mlp": ((4,), np.float32),
+    "small": ((84, 84, 4), "uint8"),
+    "minatar": ((10, 10, 6), "uint8"),
+    "mlp": ((4,), "float32"),
 }
 HEADS = {"logits_p", "logits_v"}
 SCALING = {"rescale", "standardize", "cast"}
 
 
 def network_of(name, policy, standardized):
-    shape, dtype = OBSERVATIONS[name]
-    return build_network(name, shape, dtype, 3, 0, normalize_observations=standardized, dtype_policy=policy)
+    config = Config(network=name, normalize_observations=standardized)
+    return build_network(config, EnvironmentSpec(*OBSERVATIONS[name], 3), 0, policy)
 
 
 def states_of(name, count=8):
@@ -55,13 +56,13 @@ def test_updates_are_those_of_float32_within_the_rounding(name):
     shape, dtype = OBSERVATIONS[name]
     states = (
         states_of(name)
-        if dtype == np.uint8
+        if dtype == "uint8"
         else np.random.default_rng(0).normal(size=(8, *shape)).astype(dtype)
     )
     batch = batch_of(states, np.arange(8, dtype=np.int32) % 3, np.linspace(-2, 2, 8, dtype=np.float32))
     found = {}
     for policy in ("float32", "mixed_bfloat16"):
-        trained = Model(Config(dtype_policy=policy), shape, dtype, 3, 0)
+        trained = Model(Config(dtype_policy=policy), EnvironmentSpec(shape, dtype, 3), 0)
         assert trained.dtype_policy == policy
         before = np.concatenate([np.ravel(weight) for weight in trained.network.trainable_weights])
         assert update(trained, batch, 0.01, 0.01).applied

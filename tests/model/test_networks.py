@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from ga3c_tf.config import BUILT_IN, network_for
+from ga3c_tf.config import BUILT_IN, Config, network_for
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model import networks
 from ga3c_tf.model.networks import build_network
 
 OBSERVATIONS = {
-    "small": ((84, 84, 4), np.uint8),
-    "minatar": ((10, 10, 6), np.uint8),
-    "mlp": ((4,), np.float32),
-    "mlp-two-trunks": ((4,), np.float32),
+    "small": ((84, 84, 4), "uint8"),
+    "minatar": ((10, 10, 6), "uint8"),
+    "mlp": ((4,), "float32"),
+    "mlp-two-trunks": ((4,), "float32"),
 }
 # With the height and width after its convolutions.
 LARGE = {"large-4": 6, "large-3": 7, "large-2": 11, "large-1": 21}
@@ -71,8 +72,9 @@ SHAPES["nature"] = {
 OBSERVATIONS |= dict.fromkeys([*LARGE, "nature"], OBSERVATIONS["small"])
 
 
-def build(name, seed=0, num_actions=3, observation=None):
-    return build_network(name, *(observation or OBSERVATIONS[name]), num_actions, seed)
+def build(name, seed=0, num_actions=3, observation=None, **settings):
+    spec = EnvironmentSpec(*(observation or OBSERVATIONS[name]), num_actions)
+    return build_network(Config(network=name, **settings), spec, seed)
 
 
 def states_for(name, count=2):
@@ -80,7 +82,7 @@ def states_for(name, count=2):
     rng = np.random.default_rng(5)
     return (
         rng.integers(0, 256, (count, *shape)).astype(np.uint8)
-        if dtype == np.uint8
+        if dtype == "uint8"
         else rng.normal(size=(count, *shape)).astype(np.float32)
     )
 
@@ -89,7 +91,7 @@ def states_for(name, count=2):
 def test_layers_and_outputs(name):
     network = build(name)
     assert {layer.name: layer.kernel.shape for layer in network.layers if layer.weights} == SHAPES[name]
-    assert network.input.dtype == np.dtype(OBSERVATIONS[name][1]).name
+    assert network.input.dtype == OBSERVATIONS[name][1]
     logits, values = network(states_for(name))
     assert (logits.shape, logits.dtype, values.shape, values.dtype) == ((2, 3), tf.float32, (2,), tf.float32)
 
@@ -97,10 +99,10 @@ def test_layers_and_outputs(name):
 @pytest.mark.parametrize(
     ("observation", "recorded", "new"),
     [
-        (((84, 84, 4), np.uint8), "small", "small"),
-        (((36, 40, 1), np.uint8), "small", "small"),
-        (((10, 10, 4), np.uint8), "minatar", "minatar"),
-        (((84, 35, 4), np.uint8), "minatar", "minatar"),
+        (((84, 84, 4), "uint8"), "small", "small"),
+        (((36, 40, 1), "uint8"), "small", "small"),
+        (((10, 10, 4), "uint8"), "minatar", "minatar"),
+        (((84, 35, 4), "uint8"), "minatar", "minatar"),
         (((8,), np.float32), "mlp", "mlp-two-trunks"),
     ],
 )
@@ -220,8 +222,7 @@ HEAD_GAINS = {"logits_p": 0.01, "logits_v": 1.0}
 
 def initialized(name, initialization, num_actions=3):
     """The gain a built-in network's layers are to have, with their kernels as [fan_in, units] and biases."""
-    network = build_network(name, *OBSERVATIONS[name], num_actions, 0, initialization)
-    for layer in network.layers:
+    for layer in build(name, num_actions=num_actions, initialization=initialization).layers:
         if layer.weights:
             kernel = np.asarray(layer.kernel, np.float64)
             gain = HEAD_GAINS.get(layer.name, math.sqrt(2))
@@ -247,7 +248,7 @@ def test_he_weights_are_normal_by_fan_in_and_gain(name):
 
 def test_normalized_images_are_divided_by_255():
     usual = build("small")
-    normalized = build_network("small", *OBSERVATIONS["small"], 3, 0, normalize_images=True)
+    normalized = build("small", normalize_images=True)
     rescale = (network.get_layer("rescale") for network in (usual, normalized))
     found = [layer(np.array([0, 255], np.uint8)).numpy().tolist() for layer in rescale]
     assert found == [[-1, pytest.approx(127 / 128)], [0, pytest.approx(1)]]
@@ -257,9 +258,9 @@ def test_normalized_images_are_divided_by_255():
 
 @pytest.mark.parametrize("name", ["small", "nature", "minatar", "mlp", "mlp-two-trunks"])
 def test_normalized_observations_are_deviations_from_the_mean(name):
-    shape, dtype = OBSERVATIONS.get(name, OBSERVATIONS["small"])
+    shape, dtype = OBSERVATIONS[name]
     most = 255 if shape == (84, 84, 4) else 1
-    network = build_network(name, shape, dtype, 3, 0, normalize_observations=True)
+    network = build(name, normalize_observations=True)
     layer = network.get_layer("standardize")
     rng = np.random.default_rng(0)
     mean = most * rng.random(shape, np.float32)
@@ -279,7 +280,7 @@ def test_normalized_observations_are_deviations_from_the_mean(name):
 def test_the_seed_decides_the_weights(initialization):
     def weights(seed, elsewhere):
         keras.utils.set_random_seed(elsewhere)  # the process's other random numbers must not matter
-        network = build_network("mlp", *OBSERVATIONS["mlp"], 3, seed, initialization)
+        network = build("mlp", seed, initialization=initialization)
         return [np.asarray(w) for w in network.weights]
 
     for first, again, other in zip(weights(2**40 + 1, 0), weights(2**40 + 1, 1), weights(2, 0), strict=True):
@@ -337,7 +338,7 @@ def user_module(tmp_path, monkeypatch):
 def test_a_users_network(user_module):
     before = random.getstate(), str(np.random.get_state())  # noqa: NPY002
     first, again, other = (
-        build("my_networks:good", seed, observation=((4,), np.float32)) for seed in (1, 1, 2)
+        build("my_networks:good", seed, observation=((4,), "float32")) for seed in (1, 1, 2)
     )
     # The program keeps its own.
     assert (random.getstate(), str(np.random.get_state())) == before  # noqa: NPY002
@@ -366,7 +367,7 @@ def test_a_users_network(user_module):
 )
 def test_a_users_mistakes_are_told_in_one_line(user_module, name, message):
     with pytest.raises(UserError, match=message) as error:
-        build(name, observation=((4,), np.float32))
+        build(name, observation=((4,), "float32"))
     assert "\n" not in str(error.value)
 
 
@@ -376,7 +377,7 @@ def test_a_users_file_with_the_name_of_a_module_of_python_is_named(user_module, 
     with pytest.raises(
         UserError, match=rf"has a module '{name}' of its own, which hides .*{name}\.py; rename the file"
     ):
-        build(f"{name}:good", observation=((4,), np.float32))
+        build(f"{name}:good", observation=((4,), "float32"))
 
 
 def test_a_users_file_that_comes_before_a_module_of_python_is_used(user_module, tmp_path, monkeypatch):
@@ -384,7 +385,7 @@ def test_a_users_file_that_comes_before_a_module_of_python_is_used(user_module, 
     (tmp_path / "code.py").write_text(USER_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "code", raising=False)
-    assert build("code:good", observation=((4,), np.float32)).count_params() == 49
+    assert build("code:good", observation=((4,), "float32")).count_params() == 49
     del sys.modules["code"]
 
 
@@ -398,14 +399,14 @@ def test_the_network_of_minatar_scales_screens_as_the_others_do():
 @pytest.mark.parametrize(
     ("name", "observation", "message"),
     [
-        ("small", ((4,), np.float32), "'small' takes uint8 screens .* not float32 states of shape"),
-        ("small", ((84, 84, 4), np.float32), "'small' takes uint8 screens"),
-        ("small", ((10, 10, 4), np.uint8), "'small' takes uint8 screens of 36x36 or more"),
-        ("minatar", ((4,), np.float32), "'minatar' takes images"),
-        ("minatar", ((2, 9, 1), np.uint8), "at least 3x3"),
-        ("mlp", ((84, 84, 4), np.uint8), "'mlp' takes vectors"),
-        ("auto", ((4, 4), np.float32), "no network for states of shape"),
-        ("smal", ((84, 84, 4), np.uint8), "unknown network 'smal'.*close: small"),
+        ("small", ((4,), "float32"), "'small' takes uint8 screens .* not float32 states of shape"),
+        ("small", ((84, 84, 4), "float32"), "'small' takes uint8 screens"),
+        ("small", ((10, 10, 4), "uint8"), "'small' takes uint8 screens of 36x36 or more"),
+        ("minatar", ((4,), "float32"), "'minatar' takes images"),
+        ("minatar", ((2, 9, 1), "uint8"), "at least 3x3"),
+        ("mlp", ((84, 84, 4), "uint8"), "'mlp' takes vectors"),
+        ("auto", ((4, 4), "float32"), "no network for states of shape"),
+        ("smal", ((84, 84, 4), "uint8"), "unknown network 'smal'.*close: small"),
     ],
 )
 def test_a_network_that_does_not_fit(name, observation, message):
@@ -428,7 +429,7 @@ def test_large_is_large_4():
 
 def test_a_large_network_takes_images_only():
     with pytest.raises(UserError, match="'large-2' takes uint8 screens"):
-        build("large-2", observation=((4,), np.float32))
+        build("large-2", observation=((4,), "float32"))
     with pytest.raises(UserError, match=r"unknown network 'large-5'.*close: large-4"):
         build("large-5", observation=OBSERVATIONS["small"])
 

@@ -9,6 +9,7 @@ from checks import batch_of, update
 
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.adam import Adam
 from ga3c_tf.model.rmsprop import RMSProp, clip_by_average_norm
 from ga3c_tf.systems.a3c.adam import adam_step
@@ -178,7 +179,7 @@ def test_the_epsilon_of_adam_counts_more_than_in_pytorch(steps, times):
 
 def test_a_checkpoint_of_the_model_continues_bit_for_bit(tmp_path):
     def model(seed):
-        return Model(Config(network="mlp", optimizer="adam"), (4,), np.float32, 3, seed)
+        return Model(Config(network="mlp", optimizer="adam"), EnvironmentSpec((4,), "float32", 3), seed)
 
     def train(model, seed):
         rng = np.random.default_rng(seed)

@@ -19,9 +19,10 @@ from ga3c_tf.model.recurrent import flat, lstm, padded, unrolled, unrolling
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.workers.minibatches import Minibatches
 
+SPEC = EnvironmentSpec((4,), "float32", 3)
 LENGTHS = np.array([3, 1, 5, 2], np.int32)
 B = int(LENGTHS.sum())
-SHAPES = {"mlp-two-trunks-lstm": ((4,), np.float32), "minatar-lstm": ((10, 10, 4), np.uint8)}
+SHAPES = {"mlp-two-trunks-lstm": ((4,), "float32"), "minatar-lstm": ((10, 10, 4), "uint8")}
 
 
 def sigmoid(x):
@@ -71,7 +72,7 @@ def slow_lstm(weights, inputs, carry):
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_whole_segments_give_what_single_steps_and_a_slow_loop_give(name):
-    network = build_network(name, *SHAPES[name], 3, 1)
+    network = build_network(Config(network=name), EnvironmentSpec(*SHAPES[name], 3), 1)
     states = random_states(*SHAPES[name])
     cell = network.get_layer("lstm")  # that of the policy, whose carry comes first
     hidden = keras.Model(network.inputs[0], cell.input[0])(states).numpy()
@@ -126,7 +127,7 @@ def test_gradients_flow_through_whole_segments_as_finite_differences_of_a_slow_l
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_network_that_is_stepped_has_the_gradients_of_one_with_whole_segments(name):
     """As those of users are."""
-    network = build_network(name, *SHAPES[name], 3, 1)
+    network = build_network(Config(network=name), EnvironmentSpec(*SHAPES[name], 3), 1)
     carries = np.random.default_rng(3).normal(size=(len(LENGTHS), len(network.initial_state)))
     batch = [
         tf.constant(random_states(*SHAPES[name])),
@@ -187,10 +188,10 @@ def without_memory(recurrent_network, kernel):
 def test_with_open_gates_it_learns_what_a_network_without_memory_learns(settings):
     """In one update, which also gives weights to the memory."""
     config = Config(network="mlp-lstm", optimizer="rmsprop", **settings)
-    network = build_network("mlp-lstm", (4,), np.float32, 3, 1)
+    network = build_network(Config(network="mlp-lstm"), SPEC, 1)
     kernel = open_gates(network)
-    plain = Model(config, (4,), np.float32, 3, 0, network=without_memory(network, kernel))
-    model = Model(config, (4,), np.float32, 3, 0, network=network)
+    plain = Model(config, SPEC, 0, network=without_memory(network, kernel))
+    model = Model(config, SPEC, 0, network=network)
     states = random_states((4,), np.float32)
     carries = np.random.default_rng(3).normal(size=(len(LENGTHS), 128)).astype(np.float32)
     batch = batch_of(states, carries)
@@ -222,7 +223,7 @@ def counting(state_shape, state_dtype, num_actions):
 
 
 def test_a_users_network_is_stepped_with_its_carry():
-    model = Model(Config(network="test_recurrent:counting"), (4,), np.float32, 3, 0)
+    model = Model(Config(network="test_recurrent:counting"), SPEC, 0)
     states = random_states((4,), np.float32, 3)
     carry = np.zeros((1, 5), np.float32)
     log_policies = []
@@ -262,7 +263,7 @@ def shrinking(state_shape, state_dtype, num_actions):
 )
 def test_a_users_network_whose_carry_does_not_fit_is_refused(name, message):
     with pytest.raises(UserError, match=message):
-        Model(Config(network=f"test_recurrent:{name}"), (4,), np.float32, 3, 0)
+        Model(Config(network=f"test_recurrent:{name}"), SPEC, 0)
 
 
 def test_q_learning_refuses_memory_and_the_compiled_model_falls_back_in_one_line():
@@ -270,12 +271,11 @@ def test_q_learning_refuses_memory_and_the_compiled_model_falls_back_in_one_line
         UserError, match="--network mlp-lstm cannot be combined with --algorithm pqn: it trains"
     ):
         Config(network="mlp-lstm", algorithm="pqn")
-    spec = EnvironmentSpec((4,), "float32", 3)
     own = Config(network="test_recurrent:counting", algorithm="pqn")
     with pytest.raises(UserError, match="has memory, and --algorithm pqn has none"):
-        new_model(own, spec, 0, "/CPU:0")
+        new_model(own, SPEC, 0, "/CPU:0")
     said = []
-    model = new_model(Config(network="mlp-lstm", compile="on"), spec, 0, "/CPU:0", say=said.append)
+    model = new_model(Config(network="mlp-lstm", compile="on"), SPEC, 0, "/CPU:0", say=said.append)
     assert type(model) is Model
     assert said == [
         "the model is not compiled: the network has memory, which the compiled programs do not pass on"
@@ -292,10 +292,9 @@ def test_lstm_is_behind_the_network_for_the_observation(shape, name):
 def test_two_devices_train_as_one_does(monkeypatch):
     monkeypatch.setattr(parts, "SMALLEST_WORK", 1)
     config = Config(network="mlp-lstm", devices="cpu:2", rmsprop_epsilon=1e-3, correction="v-trace")
-    spec = EnvironmentSpec((4,), "float32", 3)
-    replicas = SynchronousReplicas(config, [Replica(config, spec, seed, "/CPU:0") for seed in (0, 1)])
+    replicas = SynchronousReplicas(config, [Replica(config, SPEC, seed, "/CPU:0") for seed in (0, 1)])
     replicas.load()
-    model = Model(config, (4,), np.float32, 3, 0)
+    model = Model(config, SPEC, 0)
     states = random_states((4,), np.float32)
     carries = np.random.default_rng(2).normal(size=(len(LENGTHS), 128)).astype(np.float32)
     for _ in range(3):
@@ -310,7 +309,7 @@ def test_two_devices_train_as_one_does(monkeypatch):
 
 def test_the_memory_lasts_at_first():
     for initialization in ("fan-in", "orthogonal", "he"):
-        network = build_network("mlp-lstm", (4,), np.float32, 3, 1, initialization)
+        network = build_network(Config(network="mlp-lstm", initialization=initialization), SPEC, 1)
         _, kernel, bias = network.get_layer("lstm").get_weights()
         np.testing.assert_array_equal(bias, np.repeat([0.0, 1.0, 0.0, 0.0], 64))
         for gate in np.split(kernel, 4, axis=1):

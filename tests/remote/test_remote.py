@@ -25,6 +25,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.reply_pipes import assigned_processes
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.remote.cluster import environment_of_processes
 from ga3c_tf.remote.nodes import NodeRates
 from ga3c_tf.runs.csv_rows import EVENT_COLUMNS, NODE_COLUMNS, read_rows
@@ -150,7 +151,7 @@ def test_rates_of_machines_are_of_their_own_agents_and_of_the_time_since_the_las
     config = Config(
         env_id="CartPole-v1", num_agents=3, remote_agents=4, agents_per_actor=2, agent_processes=1
     )
-    memory = RolloutBuffers(config, (4,), "float32", 2)
+    memory = RolloutBuffers(config, EnvironmentSpec((4,), "float32", 2))
     homes = assigned_processes(config, 1)
     assert homes.tolist() == [0, 0, 0, 1, 1, 2, 2]
     memory.nodes[1] = b"a"

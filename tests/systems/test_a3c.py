@@ -29,6 +29,7 @@ from ga3c_tf.experience.batch_builder import BatchBuilder
 from ga3c_tf.experience.divergence import Divergence, SegmentLag
 from ga3c_tf.experience.queues import IndexQueue, RecordQueue
 from ga3c_tf.experience.segments import FreeSlots, Segments
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a2c import A2C
@@ -43,6 +44,8 @@ from ga3c_tf.systems.training import Training
 from ga3c_tf.workers.minibatches import Minibatches
 from ga3c_tf.workers.supervisor import AgentError, AgentSupervisor
 from ga3c_tf.workers.updater import Updater
+
+SPEC = EnvironmentSpec((4,), "float32", 3)
 
 # the update
 
@@ -108,13 +111,12 @@ def weights_of(model):
 
 def systems_of(config):
     """For each system: a function that trains on slot 0's segment as it does, and its model or replica."""
-    spec = SimpleNamespace(state_shape=(4,), state_dtype="float32", num_actions=3)
-    server = GA3C(Session(config, spec, "/CPU:0", print))
-    synchronous = A2C(Session(config.replace(system="a2c"), spec, "/CPU:0", print))
+    server = GA3C(Session(config, SPEC, "/CPU:0", print))
+    synchronous = A2C(Session(config.replace(system="a2c"), SPEC, "/CPU:0", print))
     server.agents.replies.open(0)  # messages of an agent process that never began would not be valid
     synchronous._answers.open(0)
     model = server.session.model
-    replica = checks.replica_of(model, config, (4,), np.float32, 3)
+    replica = checks.replica_of(model, config, SPEC)
     updates = RecordQueue(update_type(len(Model.metrics)))
 
     def step_server():
@@ -179,9 +181,9 @@ def test_the_three_systems_make_the_same_updates_of_the_same_data(options):
 
 def mlp(agents=1, **settings):
     config = Config(network="mlp", **settings)
-    model = Model(config, (4,), np.float32, 3, seed=0)
+    model = Model(config, SPEC, seed=0)
     shared = shared_weights_of(model, agents)
-    return config, shared, [replica(config, (4,), np.float32, 3, shared, agent) for agent in range(agents)]
+    return config, shared, [replica(config, SPEC, shared, agent) for agent in range(agents)]
 
 
 def test_the_policy_lag_is_the_updates_of_all_agents_since_the_copy_that_chose(tmp_path):
@@ -210,8 +212,8 @@ def noisy_network(shape, dtype, num_actions):
 
 def test_replicas_begin_with_the_shared_weights_and_draw_noise_of_their_own():
     config = Config(network="test_a3c:noisy_network", seed=1)
-    shared = shared_weights_of(Model(config, (4,), np.float32, 3, seed=1), agents=2)
-    replicas = [replica(config, (4,), np.float32, 3, shared, agent) for agent in range(2)]
+    shared = shared_weights_of(Model(config, SPEC, seed=1), agents=2)
+    replicas = [replica(config, SPEC, shared, agent) for agent in range(2)]
     for model in replicas:
         for found, weight in zip(weights_of(model), shared.groups["weights"], strict=True):
             np.testing.assert_array_equal(found, weight)

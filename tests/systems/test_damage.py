@@ -56,8 +56,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(run):
     config = read_config(run)
-    spec = describe_environment(config)
-    return Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, seed=0)
+    return Model(config, describe_environment(config), seed=0)
 
 
 def restored(folder, model, warnings):

@@ -39,6 +39,7 @@ from commands import ga3c_tf
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.experience.queues import ServerGone
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.files import RetryingWriter
 from ga3c_tf.host.signals import ENDING
 from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read_rows
@@ -417,7 +418,7 @@ def weights_of(model):
 @pytest.mark.parametrize("dual", [False, True])
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan, 1e30])
 def test_a_batch_that_is_not_finite_changes_nothing(bad, dual):
-    model = Model(Config(network="mlp", dual_rmsprop=dual), (4,), np.float32, 2, seed=0)
+    model = Model(Config(network="mlp", dual_rmsprop=dual), EnvironmentSpec((4,), "float32", 2), seed=0)
     states = np.ones((5, 4), np.float32)
     actions = np.zeros(5, np.int32)
     returns = np.ones(5, np.float32)
@@ -440,7 +441,7 @@ def test_a_gradient_that_is_not_finite_is_skipped_though_the_loss_is(tmp_path, m
         "    return tf.reduce_sum(batch.logits), zero, tf.reduce_sum(batch.logits)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    model = Model(Config(network="mlp", loss="steep:loss"), (4,), np.float32, 2, seed=0)
+    model = Model(Config(network="mlp", loss="steep:loss"), EnvironmentSpec((4,), "float32", 2), seed=0)
     before = weights_of(model)
     result = update(
         model,

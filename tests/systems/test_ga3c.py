@@ -500,8 +500,7 @@ def new_adjustment(monkeypatch, start, room, **settings):
     """
     monkeypatch.setattr("ga3c_tf.systems.session.new_model", helpers.CheckingModel)
     monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "available_bytes", lambda: room * AGENT_BYTES)
-    spec = SimpleNamespace(state_shape=helpers.SHAPE, state_dtype="uint8", num_actions=helpers.NUM_ACTIONS)
-    session = Session(Config(env_id="helpers:Counting-v0", seed=1, **settings), spec, "/CPU:0", print)
+    session = Session(Config(env_id="helpers:Counting-v0", seed=1, **settings), helpers.SPEC, "/CPU:0", print)
     session.log = SimpleNamespace(adjustment=print)
     system = GA3C(session)
     return system._new_adjustment(WorkerCounts(*start)), system

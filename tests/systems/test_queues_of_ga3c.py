@@ -23,7 +23,7 @@ CONFIG = Config(num_agents=4, t_max=3, min_training_batch=0)
 
 
 def memory_of(config=CONFIG):
-    return RolloutBuffers(config, helpers.SHAPE, "uint8", helpers.NUM_ACTIONS)
+    return RolloutBuffers(config, helpers.SPEC)
 
 
 def batches_of(*slots, permits=9, config=CONFIG, most=1):

@@ -20,8 +20,6 @@ from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.systems.training import Training
 
-SPEC = SimpleNamespace(state_shape=helpers.SHAPE, state_dtype="uint8", num_actions=helpers.NUM_ACTIONS)
-
 
 class Clock:
     """The seconds that a session and its training read; they pass only when a test adds to `now`."""
@@ -70,7 +68,7 @@ def config_of(**settings):
 
 
 def session_of(**settings):
-    return Session(config_of(**settings), SPEC, "/CPU:0", print)
+    return Session(config_of(**settings), helpers.SPEC, "/CPU:0", print)
 
 
 def counters(agent_steps, time_s=0.0, agents_started=0):
@@ -83,7 +81,12 @@ def training_of(folder, clock, system=Steady, warn=print, **settings):
     config = config_of(**settings)
     folder.mkdir(exist_ok=True)
     return Training(
-        lambda session: system(session, clock), config, SPEC, RunFolder(folder, config), "/CPU:0", warn
+        lambda session: system(session, clock),
+        config,
+        helpers.SPEC,
+        RunFolder(folder, config),
+        "/CPU:0",
+        warn,
     )
 
 

@@ -23,6 +23,7 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import StateEnvironment, make_environment
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.trained import export, metadata
 from ga3c_tf.trained.export import SUFFIXES, check_export, metadata_of
@@ -82,7 +83,9 @@ def test_exported_weights_give_our_policy_on_recorded_states(agents, tmp_path, n
 
 @pytest.mark.parametrize("network", ["large", "nature"])
 def test_the_other_networks_are_exported_with_their_scaling(tmp_path, network):
-    model = Model(Config(network=network, normalize_images=True), (84, 84, 4), np.uint8, 6, seed=1)
+    model = Model(
+        Config(network=network, normalize_images=True), EnvironmentSpec((84, 84, 4), "uint8", 6), seed=1
+    )
     write_network(model, 0.0, tmp_path / "agent.onnx", "onnx", {})
     states = np.random.default_rng(0).integers(0, 256, (6, 84, 84, 4), np.uint8)
     states[:3] //= 16
@@ -103,7 +106,7 @@ def test_scaling_by_mean_and_deviation_and_the_minimum_of_the_policy_are_exporte
 ):
     rng = np.random.default_rng(0)
     config = Config(network=network, normalize_observations=True, min_policy=0.05)
-    model = Model(config, shape, dtype, 6, seed=1)
+    model = Model(config, EnvironmentSpec(shape, np.dtype(dtype).name, 6), seed=1)
     model.standardize(
         rng.uniform(0, 9, shape).astype(np.float32), rng.uniform(0, 900, shape).astype(np.float32)
     )
@@ -118,7 +121,9 @@ def test_scaling_by_mean_and_deviation_and_the_minimum_of_the_policy_are_exporte
 
 @pytest.mark.parametrize("form", SUFFIXES)
 def test_the_carry_is_an_input_and_an_output(tmp_path, form):
-    model = Model(Config(network="mlp-lstm", normalize_observations=True), (4,), np.float32, 3, seed=1)
+    model = Model(
+        Config(network="mlp-lstm", normalize_observations=True), EnvironmentSpec((4,), "float32", 3), seed=1
+    )
     file = tmp_path / f"agent{SUFFIXES[form]}"
     write_network(model, 0.0, file, form, {})
     rng = np.random.default_rng(0)
@@ -143,7 +148,7 @@ def test_the_carry_is_an_input_and_an_output(tmp_path, form):
 @pytest.mark.parametrize("form", ["onnx", "keras"])
 def test_no_global_setting_of_keras_changes_an_exported_network(tmp_path, setting, form):
     config = Config(network="minatar", normalize_observations=True)
-    model = Model(config, (10, 10, 4), np.uint8, 6, seed=1)
+    model = Model(config, EnvironmentSpec((10, 10, 4), "uint8", 6), seed=1)
     model.standardize(np.zeros((10, 10, 4), np.float32), np.full((10, 10, 4), 0.001, np.float32))
     file = tmp_path / f"agent{SUFFIXES[form]}"
     with keras_globals.changed(setting):
@@ -175,7 +180,7 @@ class PythonNetwork(OwnNetwork):
 
 
 def own_model(network):
-    return Model(Config(), (4,), np.float32, 3, seed=1, network=network)
+    return Model(Config(), EnvironmentSpec((4,), "float32", 3), seed=1, network=network)
 
 
 @pytest.mark.parametrize("form", ["onnx", "savedmodel"])

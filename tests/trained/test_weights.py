@@ -17,6 +17,7 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, read_rows
 from ga3c_tf.runs.curve import curve_of, read_curve
 from ga3c_tf.runs.folder import read_config
@@ -25,6 +26,8 @@ from ga3c_tf.trained.policies import TrainedAgent
 from ga3c_tf.trained.pretrained import published_folder, published_names, weights_called
 from ga3c_tf.trained.publishing import publish
 from ga3c_tf.trained.publishing.markdown import number
+
+SPEC = EnvironmentSpec((4,), "float32", 2)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +122,7 @@ def test_every_weight_is_there_as_float32(published):
     assert all(array.dtype == np.float32 for array in stored)
     for array, own in zip(stored, agent.model.network.get_weights(), strict=True):
         np.testing.assert_array_equal(array, own)
-    fresh = Model(agent.config, (4,), np.float32, 2, seed=5)
+    fresh = Model(agent.config, SPEC, seed=5)
     states = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
     assert not np.allclose(fresh.predict(states)[0], agent.model.predict(states)[0])
     weights.load_weights(published, fresh)
@@ -131,8 +134,7 @@ def test_published_weights_are_loaded_in_the_order_of_their_numbers(name):
     """Some have twelve arrays, and as a text '10' would come before '2'."""
     folder = published_folder(name)
     config = read_config(folder)
-    spec = describe_environment(config)
-    model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, 0, device="/CPU:0")
+    model = Model(config, describe_environment(config), 0, device="/CPU:0")
     weights.load_weights(folder, model)
     loaded = model.network.get_weights()
     with np.load(folder / weights.FILE) as archive:
@@ -143,7 +145,7 @@ def test_published_weights_are_loaded_in_the_order_of_their_numbers(name):
 
 def test_weights_recorded_before_networks_were_named_are_those_of_one_trunk(copy, tmp_path):
     """Records of version 0.2 say 'auto', which meant one trunk for vectors. A run from them has it too."""
-    model = Model(Config(network="mlp"), (4,), np.float32, 2, seed=3)
+    model = Model(Config(network="mlp"), SPEC, seed=3)
     settings = json.loads((copy / "config.json").read_text())
     assert settings["network"] == "mlp-two-trunks"
     (copy / "config.json").write_text(json.dumps(settings | {"network": "auto"}))
@@ -163,7 +165,7 @@ def test_damaged_weights_are_refused(copy):
     rng = np.random.default_rng(0)
     refused = 0
     own = TrainedAgent(copy, "best", True, 0, "/CPU:0", print).model
-    model = Model(Config(network="mlp-two-trunks"), (4,), np.float32, 2, seed=0)
+    model = Model(Config(network="mlp-two-trunks"), SPEC, seed=0)
     for cut in (0, 10, len(whole) // 2, len(whole) - 1):
         (copy / weights.FILE).write_bytes(whole[:cut])
         with pytest.raises(UserError, match="is damaged"):
@@ -376,7 +378,9 @@ def test_weights_of_another_network_are_refused(copy):
     with pytest.raises(
         UserError, match=r"another network: the shape of its array 0 is \(4, 64\), and here \(5, 64\)"
     ):
-        weights.load_weights(copy, Model(Config(network="mlp-two-trunks"), (5,), np.float32, 2, seed=0))
+        weights.load_weights(
+            copy, Model(Config(network="mlp-two-trunks"), EnvironmentSpec((5,), "float32", 2), seed=0)
+        )
 
 
 def test_weights_with_fewer_arrays_are_of_another_network(copy):
@@ -384,7 +388,7 @@ def test_weights_with_fewer_arrays_are_of_another_network(copy):
         fewer = dict(list(archive.items())[:-1])
     np.savez(copy / weights.FILE, **fewer)
     with pytest.raises(UserError, match=r"the shape of its array 11 is missing, and here \(2,\)"):
-        weights.load_weights(copy, Model(Config(network="mlp-two-trunks"), (4,), np.float32, 2, seed=0))
+        weights.load_weights(copy, Model(Config(network="mlp-two-trunks"), SPEC, seed=0))
 
 
 @pytest.mark.parametrize(

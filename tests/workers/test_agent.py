@@ -18,9 +18,11 @@ from ga3c_tf.experience.columns import COLUMNS, Column, Schema, SegmentEnd, Step
 from ga3c_tf.experience.queues import EPISODE, IndexQueue, RecordQueue
 from ga3c_tf.experience.reply_pipes import ADDED
 from ga3c_tf.experience.segment import Segment
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.workers.agent import TrainingAgent, sample_action
 from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
 
+SPEC = EnvironmentSpec((1,), "uint8", 4)
 ROLLOUTS = json.loads((Path(__file__).parents[1] / "data" / "rollouts.json").read_text())["cases"]
 
 
@@ -73,7 +75,7 @@ class Lives(Tape):
 def play_one_episode(config, rewards, actions, values, *, truncated=False, kind=Tape):
     """The segments an agent sends, and (length, score), when it is answered with these actions and values."""
     config = config.replace(num_agents=1)
-    memory = RolloutBuffers(config, (1,), "uint8", 4)
+    memory = RolloutBuffers(config, SPEC)
     training = IndexQueue()
     episodes = RecordQueue(EPISODE)
     free_slots = deque(memory.slots_of(0))
@@ -130,7 +132,7 @@ def test_an_episode_is_a_whole_game_where_a_lost_life_ends_a_rollout(preset):
 def test_a_lost_life_takes_no_state_out_of_memory(preset):
     """The carry counts the states of the game."""
     config = Config.from_values(PRESETS[preset]).replace(num_agents=1)
-    memory = RolloutBuffers(config, (1,), "uint8", 4, initial_carry=np.zeros(1, np.float32))
+    memory = RolloutBuffers(config, SPEC, initial_carry=np.zeros(1, np.float32))
     free_slots = deque(memory.slots_of(0))
     queues = IndexQueue(), RecordQueue(EPISODE)
     environment = Lives([0.0] * 3)
@@ -178,7 +180,7 @@ def test_by_default_every_transition_is_sent_with_its_own_bootstrap(length, trun
 
 
 def test_a_segment_fills_its_columns_by_name_in_whatever_order_they_are_declared():
-    memory = RolloutBuffers(Config(num_agents=1), (1,), "uint8", 4, Schema(COLUMNS[::-1]))
+    memory = RolloutBuffers(Config(num_agents=1), SPEC, Schema(COLUMNS[::-1]))
     segment = Segment(memory, 0, np.array([0], np.uint8))
     step = {"actions": 2, "rewards": 0.5, "mu_values": 3.0, "mu_log_probabilities": -1.0, "versions": 7}
     end = {"terminated": False, "truncated": True, "bootstrap_values": 4.0, "bootstrap_versions": 8}
@@ -216,7 +218,7 @@ def test_a_reward_that_is_not_finite_is_an_error_of_the_environment(reward):
 def global_draws(seed, stream):
     """What an environment draws from the global generators in the process of an agent of this stream."""
     config = Config(env_id="CartPole-v1", num_agents=1, seed=seed)
-    memory = RolloutBuffers(config, (4,), "float32", 2)
+    memory = RolloutBuffers(config, EnvironmentSpec((4,), "float32", 2))
     memory.streams[0] = stream
     _, errors = multiprocessing.Pipe()
     random.seed(0)

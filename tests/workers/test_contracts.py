@@ -28,25 +28,26 @@ from ga3c_tf.systems.a3c.process import UpdateReport, update_type
 from ga3c_tf.workers.minibatches import Minibatches
 from ga3c_tf.workers.updater import Updater
 
+SPEC = EnvironmentSpec((4,), "float32", 3)
 CONFIG = Config(seed=1, num_agents=2, rmsprop_epsilon=1e-3)
 
 
 def model():
-    return Model(CONFIG, (4,), "float32", 3, seed=1)
+    return Model(CONFIG, SPEC, seed=1)
 
 
 def replica():
-    return replica_of(model(), CONFIG, (4,), "float32", 3)
+    return replica_of(model(), CONFIG, SPEC)
 
 
 def pqn():
-    return PQN(CONFIG.replace(algorithm="pqn"), (4,), "float32", 3, seed=1)
+    return PQN(CONFIG.replace(algorithm="pqn"), SPEC, seed=1)
 
 
 @functools.cache
 def programs():
     """A compiled model with its weights at the start, which is compiled only once."""
-    made = CompiledModel(CONFIG, (4,), "float32", 3, seed=1)
+    made = CompiledModel(CONFIG, SPEC, seed=1)
     variables = itertools.chain.from_iterable(made.checkpoint_objects().values())
     return made, [(variable, variable.numpy()) for variable in variables]
 
@@ -183,7 +184,7 @@ def own_slots(memory):
 
 @pytest.mark.parametrize("implementation", [pipes, own_slots])
 def test_a_slot_goes_back_to_the_agent_that_fills_it(implementation):
-    memory = RolloutBuffers(CONFIG, (4,), "float32", 3)
+    memory = RolloutBuffers(CONFIG, SPEC)
     owners, has_back = implementation(memory)
     slot = memory.slots_of(1)[0]
     assert owners.is_valid(slot, 0)
@@ -198,12 +199,12 @@ def merging(memory):
 def sampling(memory):
     settings = {"replay_batch": 10, "replay_start": 0, "training_intensity": 1.0, "replay_size": 100}
     config = Config(seed=1, num_agents=2, algorithm="dqn", **settings)
-    return Replay(config, EnvironmentSpec((4,), "float32", 3), memory)
+    return Replay(config, memory)
 
 
 @pytest.mark.parametrize("implementation", [merging, sampling])
 def test_a_batch_source_counts_what_is_added_and_gives_batches_of_it_alone(implementation):
-    memory = RolloutBuffers(CONFIG, (4,), "float32", 3)
+    memory = RolloutBuffers(CONFIG, SPEC)
     source = implementation(memory)
     memory.lengths[:] = 4
     batches = []

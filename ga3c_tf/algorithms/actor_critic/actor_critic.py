@@ -5,7 +5,6 @@ B is the number of states in a batch, S the number of its segments, A the number
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import PROXIMAL, SCHEMA, Batch, Schema
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.device import resolve_dtype_policy
 from ga3c_tf.model.graph_call import direct_call, trace
 from ga3c_tf.model.networks import build_network
@@ -30,9 +30,7 @@ class ActorCritic:
 
     Args:
         config: settings of the run; those for the network, the loss and its gradients are used.
-        state_shape: shape of one state.
-        state_dtype: type of states, uint8 or float32.
-        num_actions: number of actions, A.
+        spec: shape and type of states, and number of actions, A.
         seed: seed of the initial weights.
         version: scalar int64 variable that counts updates. Predictions return the value that it had when the
             weights were read, and a loss may read it.
@@ -61,9 +59,7 @@ class ActorCritic:
     def __init__(
         self,
         config: Config,
-        state_shape: Sequence[int],
-        state_dtype: np.dtype | str,
-        num_actions: int,
+        spec: EnvironmentSpec,
         seed: int,
         version: tf.Variable,
         network: keras.Model | None = None,
@@ -74,22 +70,12 @@ class ActorCritic:
         self._device = device
         self._version = version
         with tf.device(device):
-            self.loss = losses.find_loss(config, num_actions, schema)
+            self.loss = losses.find_loss(config, spec.num_actions, schema)
             self.objective = Objective(config, self.loss)
             self.dtype_policy = resolve_dtype_policy(config.dtype_policy, device)
-            self.network = network or build_network(
-                config.network,
-                state_shape,
-                state_dtype,
-                num_actions,
-                seed,
-                config.initialization,
-                config.normalize_images,
-                config.normalize_observations,
-                self.dtype_policy,
-            )
+            self.network = network or build_network(config, spec, seed, self.dtype_policy)
             self.initial_carry = initial_carry(self.network)
-            self.states = tf.TensorSpec((None, *state_shape), np.dtype(state_dtype))
+            self.states = tf.TensorSpec((None, *spec.state_shape), spec.state_dtype)
             inputs = [self.states]
             read = {"actions", *self.loss.columns}
             if self.has_memory:

@@ -20,6 +20,7 @@ from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import SCHEMA, Batch, Schema
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.experience.divergence import DivergenceSampler, effective_sample_size
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.device_weights import DeviceWeights
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.model.weight_store import Trainable, WeightStore
@@ -30,9 +31,7 @@ class Model(NetworkModel):
 
     Args:
         config: Settings of the run; those for the network, the loss and the optimizer are used.
-        state_shape: Shape of one state.
-        state_dtype: Type of states, uint8 or float32.
-        num_actions: Number of actions, A.
+        spec: Shape and type of states, and number of actions, A.
         seed: Seed of the initial weights.
         network: Network to use instead of building `config.network`.
         device: TensorFlow device, as `configure_device` returns it; None leaves the choice to TensorFlow.
@@ -59,9 +58,7 @@ class Model(NetworkModel):
     def __init__(
         self,
         config: Config,
-        state_shape: Sequence[int],
-        state_dtype: np.dtype | str,
-        num_actions: int,
+        spec: EnvironmentSpec,
         seed: int,
         network: keras.Model | None = None,
         device: str | None = None,
@@ -69,9 +66,7 @@ class Model(NetworkModel):
         store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
     ):
         super().__init__(device)
-        actor_critic = ActorCritic(
-            config, state_shape, state_dtype, num_actions, seed, self.version, network, device, schema
-        )
+        actor_critic = ActorCritic(config, spec, seed, self.version, network, device, schema)
         self._actor_critic = actor_critic
         self.network = actor_critic.network
         self.dtype_policy = actor_critic.dtype_policy

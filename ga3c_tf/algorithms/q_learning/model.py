@@ -19,6 +19,7 @@ from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.experience.divergence import UNKNOWN
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.device import resolve_dtype_policy
 from ga3c_tf.model.device_weights import DeviceWeights
 from ga3c_tf.model.graph_call import direct_call, trace
@@ -43,8 +44,7 @@ class QModel(NetworkModel):
     A subclass says which columns of a batch it reads, and computes the loss from them.
 
     Args:
-        config, state_shape, state_dtype, num_actions, seed, device, store: as for the actor-critic's `Model`;
-            the network gives Q [B, A].
+        config, spec, seed, device, store: as for the actor-critic's `Model`; the network gives Q [B, A].
 
     Attributes:
         config: settings of the run.
@@ -60,9 +60,7 @@ class QModel(NetworkModel):
     def __init__(
         self,
         config: Config,
-        state_shape: Sequence[int],
-        state_dtype: np.dtype | str,
-        num_actions: int,
+        spec: EnvironmentSpec,
         seed: int,
         device: str | None = None,
         store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
@@ -73,19 +71,12 @@ class QModel(NetworkModel):
         with tf.device(device):
             self.dtype_policy = resolve_dtype_policy(config.dtype_policy, device)
             self.new_network = functools.partial(
-                q_network,
-                config,
-                state_shape,
-                state_dtype,
-                num_actions,
-                seed,
-                self.dtype_policy,
-                self.layer_norm,
+                q_network, config, spec, seed, self.dtype_policy, self.layer_norm
             )
             self.network = self.new_network()
             self.prepare()
             self.variables = [variable.value for variable in self.network.trainable_variables]
-            self.states = tf.TensorSpec((None, *state_shape), np.dtype(state_dtype))
+            self.states = tf.TensorSpec((None, *spec.state_shape), spec.state_dtype)
             self._predict = direct_call(trace(self._prediction_graph, [self.states]))
             self._inputs = self.inputs()
             gradients = trace(self._gradient_graph, list(self._inputs.values()))

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.recurrent import initial_carry
 from ga3c_tf.model.tensorflow import keras
 
 
 def q_network(
-    config: Config,
-    state_shape: Sequence[int],
-    state_dtype: np.dtype | str,
-    num_actions: int,
-    seed: int,
-    dtype_policy: str,
-    layer_norm: bool,
+    config: Config, spec: EnvironmentSpec, seed: int, dtype_policy: str, layer_norm: bool
 ) -> keras.Model:
     """Build the network from states [B, *state_shape] to Q of each action, float32 [B, A].
 
@@ -28,30 +19,18 @@ def q_network(
     dueling network.
 
     Args:
-        config: settings of the run; those for the network are used.
-        state_shape, state_dtype, num_actions, seed, dtype_policy, layer_norm: as for `build_network`.
+        config, spec, seed, dtype_policy, layer_norm: as for `build_network`.
 
     Raises:
         UserError: an error of `build_network`, or the network has memory.
     """
-    network = build_network(
-        config.network,
-        state_shape,
-        state_dtype,
-        num_actions,
-        seed,
-        config.initialization,
-        config.normalize_images,
-        config.normalize_observations,
-        dtype_policy,
-        layer_norm,
-    )
+    network = build_network(config, spec, seed, dtype_policy, layer_norm)
     if len(initial_carry(network)):
         raise UserError(f"network {config.network!r} has memory, and --algorithm {config.algorithm} has none")
     states = network.input
     outputs = network.outputs
     if ":" in config.network:
-        states = keras.Input(state_shape, dtype=np.dtype(state_dtype).name)
+        states = keras.Input(spec.state_shape, dtype=spec.state_dtype)
         outputs = network(states)
     q_values = dueling(*outputs) if config.dueling else outputs[0]
     return keras.Model(states, q_values, name=network.name)

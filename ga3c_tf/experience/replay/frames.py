@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import DTypeLike
+
+from ga3c_tf.experience.spec import EnvironmentSpec
 
 
 class FrameStore:
@@ -14,19 +15,12 @@ class FrameStore:
 
     Args:
         size: number of places.
-        state_shape: shape of one state.
-        dtype: type of states.
-        stacked: number of frames that a state is a stack of; 1 for states that are none.
+        spec: shape and type of states, and whether they are stacks of frames.
     """
 
-    def __init__(self, size: int, state_shape: tuple[int, ...], dtype: DTypeLike, stacked: int):
-        self._stacked = stacked
-        self.frames = np.zeros((size, *self.frame_shape(state_shape, stacked)), dtype)
-
-    @staticmethod
-    def frame_shape(state_shape: tuple[int, ...], stacked: int) -> tuple[int, ...]:
-        """Return the shape of one frame."""
-        return state_shape if stacked == 1 else state_shape[:-1]
+    def __init__(self, size: int, spec: EnvironmentSpec):
+        self._stacked = spec.stacked
+        self.frames = np.zeros((size, *spec.frame_shape), spec.state_dtype)
 
     def newest(self, states: np.ndarray) -> np.ndarray:
         """Return the newest frame of each state [n, *state_shape], as [n, *frame_shape]."""

@@ -12,6 +12,7 @@ from ga3c_tf.experience.replay.frames import FrameStore
 from ga3c_tf.experience.replay.lane import Lane
 from ga3c_tf.experience.replay.sum_tree import SumTree
 from ga3c_tf.experience.replay.targets import GOES_ON, TERMINATED, TRUNCATED, nstep_returns
+from ga3c_tf.experience.spec import EnvironmentSpec
 
 SMALLEST_PRIORITY = 1e-6
 """Added to an absolute error, so that every step can be sampled (Schaul et al. 2016, section 3.3)."""
@@ -79,8 +80,7 @@ class ReplayMemory:
     Args:
         size: number of places for all agents together; each agent has as many as all others.
         agents: number of agents.
-        state_shape, state_dtype: shape and type of one state.
-        stacked: number of frames that a state is a stack of.
+        spec: shape and type of states, and whether they are stacks of frames.
         sampling: how batches are sampled.
         random: generator of the samples.
 
@@ -98,20 +98,18 @@ class ReplayMemory:
         self,
         size: int,
         agents: int,
-        state_shape: tuple[int, ...],
-        state_dtype: str,
-        stacked: int,
+        spec: EnvironmentSpec,
         sampling: Sampling,
         random: np.random.Generator,
     ):
         self.collected = 0
         self.sampling = sampling
         self._random = random
-        self.stacked = stacked
+        self.stacked = spec.stacked
         self._lane_size = size // agents
         size = self._lane_size * agents
         self.lanes = [Lane(agent * self._lane_size, self._lane_size) for agent in range(agents)]
-        self.store = FrameStore(size, state_shape, state_dtype, stacked)
+        self.store = FrameStore(size, spec)
         self.steps = {name: np.zeros(size, dtype) for name, dtype in STEP_COLUMNS.items()}
         self._tree = SumTree(size)
         self.highest = 1.0

@@ -14,7 +14,6 @@ from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.replay.files import ReplayUnreadable, has_replay, load_replay, save_replay
 from ga3c_tf.experience.replay.intensity import TrainingIntensity
 from ga3c_tf.experience.replay.memory import CollectedSegment, ReplayMemory, Sampling
-from ga3c_tf.experience.spec import EnvironmentSpec
 
 
 class Replay:
@@ -24,13 +23,11 @@ class Replay:
 
     Args:
         config: settings of the run; those of the replay memory are used.
-        spec: states of the environment.
         buffers: buffers shared with the agents.
     """
 
-    def __init__(self, config: Config, spec: EnvironmentSpec, buffers: RolloutBuffers):
+    def __init__(self, config: Config, buffers: RolloutBuffers):
         self._config = config
-        self._spec = spec
         self._buffers = buffers
         self._intensity = TrainingIntensity(config.training_intensity, config.replay_start)
         self._lock = threading.Lock()
@@ -113,13 +110,10 @@ class Replay:
     def _begin(self, agent_steps: int) -> None:
         """Make an empty memory."""
         config = self._config
-        spec = self._spec
         self._memory = ReplayMemory(
             config.replay_size,
             self._buffers.num_agents,
-            spec.state_shape,
-            spec.state_dtype,
-            spec.stacked,
+            self._buffers.spec,
             Sampling(config.n_step, config.gamma, config.priority_exponent, config.importance_exponent),
             np.random.default_rng(np.random.SeedSequence(config.seed, spawn_key=(0, 1, agent_steps))),
         )

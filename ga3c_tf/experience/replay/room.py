@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.replay.frames import FrameStore
 from ga3c_tf.experience.replay.memory import STEP_COLUMNS
 from ga3c_tf.experience.replay.sum_tree import SumTree
 from ga3c_tf.experience.spec import EnvironmentSpec
@@ -14,9 +15,7 @@ from ga3c_tf.host.resources import available_bytes
 
 def replay_bytes(size: int, spec: EnvironmentSpec) -> int:
     """Return the memory of a replay memory with so many places, in bytes."""
-    frame = np.dtype(spec.state_dtype).itemsize * int(
-        np.prod(FrameStore.frame_shape(spec.state_shape, spec.stacked))
-    )
+    frame = np.dtype(spec.state_dtype).itemsize * math.prod(spec.frame_shape)
     columns = sum(np.dtype(dtype).itemsize for dtype in STEP_COLUMNS.values())
     return size * (frame + columns) + SumTree.nbytes(size)
 

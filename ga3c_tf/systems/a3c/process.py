@@ -157,9 +157,7 @@ def run_agent(
     poll.register(pipe.fileno(), select.POLLIN)
     try:
         configure_device("cpu", 1, 1)
-        states = memory.states
-        actions = memory.policy.shape[-1]
-        model = replica(config, states.shape[2:], states.dtype, actions, shared.weights, number)
+        model = replica(config, memory.spec, shared.weights, number)
         play_and_train(
             config,
             number,

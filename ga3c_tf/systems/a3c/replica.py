@@ -91,26 +91,18 @@ class AgentWeights:
         return step
 
 
-def replica(
-    config: Config,
-    state_shape: tuple[int, ...],
-    state_dtype: np.dtype | str,
-    num_actions: int,
-    shared: SharedWeights,
-    agent: int,
-) -> NetworkModel:
+def replica(config: Config, spec: EnvironmentSpec, shared: SharedWeights, agent: int) -> NetworkModel:
     """Return the model of an A3C agent, which only that agent uses.
 
     Each replica has its own seed for the noise that a user's network draws during training.
 
     Args:
         config: settings of the run.
-        state_shape, state_dtype, num_actions: as in `Model`.
+        spec: as in `Model`.
         shared: shared weights and optimizer statistics of the run.
         agent: number of the agent.
     """
     stream = np.random.SeedSequence(config.seed, spawn_key=(2, agent, int(shared.updates[-1])))
     seed = int(stream.generate_state(1)[0])
     store = functools.partial(AgentWeights, config, shared, agent)
-    spec = EnvironmentSpec(state_shape, np.dtype(state_dtype).name, num_actions)
     return new_model(config, spec, seed, "/CPU:0", store)

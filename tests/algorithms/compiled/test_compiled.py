@@ -46,7 +46,7 @@ def in_calls(updates, count, sizes=CALLS):
 
 def models(settings, shape=VECTOR[0], dtype=VECTOR[1]):
     config = Config(**{"seed": 1, "min_training_batch": 6, "network": "mlp", **settings})
-    made = [kind(config, shape, dtype, ACTIONS, 1) for kind in (Model, CompiledModel)]
+    made = [kind(config, EnvironmentSpec(shape, dtype, ACTIONS), 1) for kind in (Model, CompiledModel)]
     if config.normalize_observations:
         for model in made:
             model.standardize(np.full(shape, 0.5, np.float32), np.full(shape, 2.0, np.float32))
@@ -266,7 +266,7 @@ def trained(pair):
 def test_checkpoints_of_one_are_continued_by_the_other(trained):
     config, plain, compiled = trained
     updates = updates_of(config, *VECTOR)
-    other = Model(config, *VECTOR, ACTIONS, 2)
+    other = Model(config, EnvironmentSpec(*VECTOR, ACTIONS), 2)
     for before, after in ((compiled, other), (other, compiled), (compiled, other)):
         hand_over(before, after)
         for call in in_calls(updates, 14):

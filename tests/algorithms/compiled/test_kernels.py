@@ -8,6 +8,7 @@ from commands import python
 
 from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
 from ga3c_tf.config import Config
+from ga3c_tf.experience.spec import EnvironmentSpec
 
 ROOT = Path(__file__).resolve().parents[3]
 NOT_LAUNCHED = re.compile(r" (parameter|constant|tuple|bitcast)\(")
@@ -25,7 +26,7 @@ def kernels_of(program):
 def test_kernels_of_the_small_network_on_a_cpu():
     """Of 59, 8 bring arrays into another order, which the compiler for CPUs needs for its convolutions."""
     config = Config(seed=1, network="small", min_training_batch=0)
-    programs = CompiledModel(config, (84, 84, 4), "uint8", 6, 1)._programs
+    programs = CompiledModel(config, EnvironmentSpec((84, 84, 4), "uint8", 6), 1)._programs
     update = kernels_of(programs.update(programs.sizes.usual()[0]).program)
     in_order = [kernel for kernel in update if not re.search(r" (copy|transpose)\(", kernel)]
     assert len(update) <= 59 and len(in_order) <= 51
@@ -50,12 +51,14 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.spec import EnvironmentSpec
 
+config = Config(seed=1, network="mlp", min_training_batch=0)
 ones = np.ones((5, 4), np.float32)
 batch = Batch(states=ones, actions=np.zeros(5, np.int32), returns=ones[:, 0])
 context = eager_context.context()
 for kind in (Model, CompiledModel):
-    model = kind(Config(seed=1, network="mlp", min_training_batch=0), (4,), np.float32, 3, 1, device="/CPU:1")
+    model = kind(config, EnvironmentSpec((4,), "float32", 3), 1, device="/CPU:1")
     for call in (lambda: model.train([batch], Rates(0.01)), lambda: model.predict(batch.states)):
         context.enable_graph_collection()
         call()

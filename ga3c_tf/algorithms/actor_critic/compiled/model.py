@@ -13,6 +13,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.compiled.compilation import CannotCompile, compile_all
 from ga3c_tf.model.compiled.weights import VectorWeights
 from ga3c_tf.model.tensorflow import keras
@@ -25,7 +26,7 @@ class CompiledModel(Model):
     `store`. Programs are compiled by `compile`, or else when a batch first needs them.
 
     Args:
-        config, state_shape, state_dtype, num_actions, seed, network, device: as for `Model`.
+        config, spec, seed, network, device: as for `Model`.
 
     Raises:
         CannotCompile: the network or the loss cannot be compiled.
@@ -35,14 +36,12 @@ class CompiledModel(Model):
     def __init__(
         self,
         config: Config,
-        state_shape: Sequence[int],
-        state_dtype: np.dtype | str,
-        num_actions: int,
+        spec: EnvironmentSpec,
         seed: int,
         network: keras.Model | None = None,
         device: str | None = None,
     ):
-        super().__init__(config, state_shape, state_dtype, num_actions, seed, network, device)
+        super().__init__(config, spec, seed, network, device)
         check_compilable(config, self)
         actor_critic = self._actor_critic
         if self._proximal or actor_critic.loss.scales_step:

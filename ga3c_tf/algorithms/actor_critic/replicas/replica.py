@@ -31,15 +31,8 @@ class Replica(Model):
 
     def __init__(self, config: Config, spec: EnvironmentSpec, seed: int, device: str):
         self._device = device
-        super().__init__(
-            _without_clipping(config),
-            spec.state_shape,
-            spec.state_dtype,
-            spec.num_actions,
-            seed,
-            device=device,
-            store=functools.partial(_clipping_store, config, device),
-        )
+        store = functools.partial(_clipping_store, config, device)
+        super().__init__(_without_clipping(config), spec, seed, device=device, store=store)
         self._variables = self._actor_critic.variables
         self.bounds = self._actor_critic.loss.bounds
         self.size = sum(variable.shape.num_elements() for variable in self._variables)
