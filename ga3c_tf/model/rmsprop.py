@@ -29,9 +29,8 @@ class RMSProp(tf.Module):
         centred: Whether to divide by the deviation of the gradient instead of its root mean square.
 
     Attributes:
-        mean_square: One slot per variable, of its shape, that starts at ones.
-        momentum_slots: One slot per variable, of its shape, that starts at zeros.
-        mean_gradient: As `momentum_slots`; empty unless centred.
+        slots: Groups of slots by their names in a checkpoint, one slot per variable, of its shape.
+            'mean_square' starts at ones, 'momentum' and, if centred, 'mean_gradient' at zeros.
     """
 
     def __init__(
@@ -47,15 +46,9 @@ class RMSProp(tf.Module):
         self._decay = decay
         self._momentum = momentum
         self._epsilon = epsilon
-        self.mean_square = [tf.Variable(tf.ones_like(v), trainable=False) for v in self._variables]
-        self.momentum_slots = self._zeros()
-        self.mean_gradient = self._zeros() if centred else []
-
-    @property
-    def slots(self) -> dict[str, list[tf.Variable]]:
-        """Groups of slots by their names in a checkpoint."""
-        groups = {"mean_square": list(self.mean_square), "momentum": list(self.momentum_slots)}
-        return groups | ({"mean_gradient": list(self.mean_gradient)} if self.mean_gradient else {})
+        self.slots = {"mean_square": [tf.Variable(tf.ones_like(v), trainable=False) for v in self._variables]}
+        for name in ("momentum", "mean_gradient") if centred else ("momentum",):
+            self.slots[name] = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
 
     def apply(
         self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor
@@ -68,22 +61,20 @@ class RMSProp(tf.Module):
             learning_rate: Learning rate, scalar float32.
 
         Returns:
-            The update operations, for control dependencies; an empty list when called eagerly.
+            The update operations, for control dependencies; without meaning when called eagerly.
         """
-        means = self.mean_gradient or [None] * len(self._variables)
-        updates = [
-            self._apply_one(variable, mean, square, momentum, gradient, learning_rate)
-            for variable, mean, square, momentum, gradient in zip(
-                self._variables, means, self.mean_square, self.momentum_slots, gradients, strict=True
+        return [
+            self._apply_one(gradient, learning_rate, variable, *slots)
+            for gradient, variable, *slots in zip(
+                gradients, self._variables, *self.slots.values(), strict=True
             )
             if gradient is not None
         ]
-        return [update for update in updates if update is not None]
 
-    def _apply_one(self, variable, mean, square, momentum, gradient, learning_rate):
+    def _apply_one(self, gradient, learning_rate, variable, mean_square, momentum, mean_gradient=None):
         arguments = {
             "var": variable.handle,
-            "ms": square.handle,
+            "ms": mean_square.handle,
             "mom": momentum.handle,
             "lr": learning_rate,
             "rho": self._decay,
@@ -92,12 +83,9 @@ class RMSProp(tf.Module):
             "grad": gradient,
             "use_locking": True,
         }
-        if mean is None:
+        if mean_gradient is None:
             return tf.raw_ops.ResourceApplyRMSProp(**arguments)
-        return tf.raw_ops.ResourceApplyCenteredRMSProp(mg=mean.handle, **arguments)
-
-    def _zeros(self) -> list[tf.Variable]:
-        return [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
+        return tf.raw_ops.ResourceApplyCenteredRMSProp(mg=mean_gradient.handle, **arguments)
 
 
 def clip_by_average_norm(gradient: tf.Tensor | None, clip_norm: float) -> tf.Tensor | None:

@@ -65,8 +65,12 @@ def test_the_rmsprop_step_is_that_of_the_kernel_for_any_size(decay, momentum, ep
             kernel.apply([tf.constant(gradient)], 0.01 * (step + 1))
             rmsprop_step(weight, square, slot, gradient, 0.01 * (step + 1), decay, momentum, epsilon)
         # Without it nobody reads it.
-        slot_after = kernel.momentum_slots[0] if momentum else np.zeros(shape, np.float32)
-        for found, expected in ((weight, variable), (square, kernel.mean_square[0]), (slot, slot_after)):
+        slot_after = kernel.slots["momentum"][0] if momentum else np.zeros(shape, np.float32)
+        for found, expected in (
+            (weight, variable),
+            (square, kernel.slots["mean_square"][0]),
+            (slot, slot_after),
+        ):
             np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-7)
 
 
