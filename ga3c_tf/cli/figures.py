@@ -216,7 +216,7 @@ def plot(runs: tuple[Path, ...], output: Path | None) -> None:
 
 
 def draw_learning_curve(curve: Columns, config: Config, stem: Path) -> None:
-    """Draw the learning curve of a run, as `publishing.Draw` describes."""
+    """Draw the learning curve of a run, as `publishing.publish.Draw` describes."""
     from ga3c_tf.reproduce.drawing.score_plots import Panel, score_curves
 
     label = f"mean of the last {config.rolling_episodes} episodes of training, seed {config.seed}"

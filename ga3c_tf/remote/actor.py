@@ -22,7 +22,7 @@ class Orders(NamedTuple):
     first ones.
 
     Attributes:
-        records: uint32 [n], of the kinds that `queues.ReplyPipes` writes.
+        records: uint32 [n], of the kinds that `ReplyPipes` writes.
         policy: float32 [p, num_actions], policy for each record that announces a prediction.
         value: float32 [p], value of each of these predictions.
         version: int64 [p], version of the model that made each of them.

@@ -8,14 +8,13 @@ from collections.abc import Generator
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.environments.environment import make_environment
-from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.experience.queues import INDEX
 from ga3c_tf.experience.segments import FreeSlots, Segments
 from ga3c_tf.host.process_state import WorkingFolder
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.agent import TrainingAgent
+from ga3c_tf.workers.agent_process import new_agent
 
 COLLECTED = 1_000
 """Number of agents after which ended episodes are collected: a pipe has room for about 2,700 unread ones."""
@@ -58,17 +57,15 @@ class SerialGA3C(System):
 
     def _new_run(self, agent: int) -> Generator[int | None, None, None]:
         session = self.session
-        stream = session.new_stream()
-        seed_global_generators(session.config.seed, AGENTS, stream)
-        return TrainingAgent(
+        session.memory.streams[agent] = session.new_stream()
+        return new_agent(
+            TrainingAgent,
             agent,
             session.config,
-            make_environment(session.config),
             session.memory,
             session.training_queue,
             session.episode_queue,
             self._slots.of_agent[agent],
-            random_stream(session.config, stream),
         ).run()
 
     def _round(self) -> None:

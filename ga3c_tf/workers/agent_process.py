@@ -17,11 +17,13 @@ import numpy as np
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
+from ga3c_tf.errors import Diverged
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.queues import INDEX, ServerGone, Writable
 from ga3c_tf.experience.reply_pipes import ADDED, KIND, RELEASED, REMOVED
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.workers.agent import TrainingAgent
+from ga3c_tf.workers.supervisor import DIVERGED
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class AgentQueues:
 
 
 class AgentRunner:
-    """Drives the agents of one process, according to the records on its pipe (`queues.ReplyPipes`)."""
+    """Drives the agents of one process, according to the records on its pipe (`ReplyPipes`)."""
 
     def __init__(
         self,
@@ -104,22 +106,33 @@ class AgentRunner:
         if agent in self._leaving:
             self._leaving.remove(agent)
             return None
-        config = self._config
-        memory = self._memory
         queues = self._queues
-        free_slots = self._free_slots.setdefault(agent, deque(memory.slots_of(agent)))
-        stream = int(memory.streams[agent])
-        seed = random_stream(config, stream)
-        seed_global_generators(config.seed, AGENTS, stream)
-        environment = make_environment(config)
-        self._runs[agent] = self._kind(
-            agent, config, environment, memory, queues.training, queues.episodes, free_slots, seed
+        free_slots = self._free_slots.setdefault(agent, deque(self._memory.slots_of(agent)))
+        self._runs[agent] = new_agent(
+            self._kind, agent, self._config, self._memory, queues.training, queues.episodes, free_slots
         ).run()
         return agent
 
     def _remove(self, agent: int) -> None:
         self._leaving.remove(agent)
         self._runs.pop(agent).close()
+
+
+def new_agent(
+    kind: type[TrainingAgent],
+    number: int,
+    config: Config,
+    memory: RolloutBuffers,
+    training_queue: Writable,
+    episode_queue: Writable,
+    free_slots: deque[int],
+) -> TrainingAgent:
+    """Return agent `number` with a new environment, and the random stream that the memory has for it."""
+    stream = int(memory.streams[number])
+    seed_global_generators(config.seed, AGENTS, stream)
+    environment = make_environment(config)
+    seed = random_stream(config, stream)
+    return kind(number, config, environment, memory, training_queue, episode_queue, free_slots, seed)
 
 
 def run_agents(
@@ -144,12 +157,16 @@ def run_agents(
 def errors_told(errors: connection.Connection) -> Iterator[None]:
     """Send the traceback of an error in the block through this pipe, and end the process with exit code 1.
 
-    `ServerGone` only ends the block, because nobody is left to read a traceback.
+    Of too many skipped updates only the message is sent, and the exit code is `DIVERGED`. `ServerGone` only
+    ends the block, because nobody is left to read a traceback.
     """
     try:
         yield
     except ServerGone:
         pass
+    except Diverged as error:
+        errors.send_bytes(str(error).encode())
+        raise SystemExit(DIVERGED) from None
     except BaseException:
         errors.send_bytes(traceback.format_exc().encode()[-select.PIPE_BUF + 64 :])
         raise SystemExit(1) from None

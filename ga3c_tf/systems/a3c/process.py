@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,23 +14,20 @@ import numpy as np
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
-from ga3c_tf.environments.environment import make_environment
-from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
-from ga3c_tf.errors import Diverged
 from ga3c_tf.experience.batch_builder import BatchBuilder
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.contracts import UpdateRecord
 from ga3c_tf.experience.divergence import Divergence, SegmentLag
-from ga3c_tf.experience.queues import INDEX, IndexQueue, RecordQueue, ServerGone
+from ga3c_tf.experience.queues import INDEX, IndexQueue, RecordQueue
 from ga3c_tf.experience.segments import FreeSlots, Segments
 from ga3c_tf.model.device import configure_device
 from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.systems.a3c.replica import replica
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
+from ga3c_tf.workers.agent_process import errors_told, new_agent
 from ga3c_tf.workers.fresh_agents import FreshAgent
 from ga3c_tf.workers.inference import Inference
 from ga3c_tf.workers.minibatches import Minibatches
-from ga3c_tf.workers.supervisor import DIVERGED
 from ga3c_tf.workers.updater import Updater
 
 
@@ -115,12 +111,8 @@ def play_and_train(
     segments = Segments(training_queue, slots, BatchBuilder(memory, minimum=0))
     inference = Inference(model, memory, report)
     updater = Updater(model, report, Minibatches(config), rates)
-    stream = int(memory.streams[number])
-    seed = random_stream(config, stream)
-    seed_global_generators(config.seed, AGENTS, stream)
-    environment = make_environment(config)
     free_slots = slots.of_agent[number]
-    agent = FreshAgent(number, config, environment, memory, training_queue, shared.episodes, free_slots, seed)
+    agent = new_agent(FreshAgent, number, config, memory, training_queue, shared.episodes, free_slots)
     with closing(agent.run()) as requests:
         for request in requests:
             for batch in segments.waiting():
@@ -139,10 +131,8 @@ def run_agent(
     began: float,
     pipe: connection.Connection,
 ) -> None:
-    """Run the agent process. Target of a Process; it ends when the server closes `pipe` or dies.
-
-    An error ends the process with exit code 1, after its traceback was sent through the error pipe. After too
-    many skipped updates the exit code is DIVERGED, and only the error's message is sent.
+    """Run the agent process, with errors as in `errors_told`. Target of a Process; it ends when the server
+    closes `pipe` or dies.
 
     Args:
         config: settings of the run.
@@ -155,7 +145,7 @@ def run_agent(
     memory = shared.memory
     poll = select.poll()
     poll.register(pipe.fileno(), select.POLLIN)
-    try:
+    with errors_told(shared.errors):
         configure_device("cpu", 1, 1)
         model = replica(config, memory.spec, shared.weights, number)
         play_and_train(
@@ -166,11 +156,3 @@ def run_agent(
             rates=lambda: config.annealed(steps_before + int(memory.steps.sum()), time.monotonic() - began),
             ended=lambda: bool(poll.poll(0)),
         )
-    except ServerGone:
-        pass
-    except Diverged as error:
-        shared.errors.send_bytes(str(error).encode())
-        raise SystemExit(DIVERGED) from None
-    except BaseException:
-        shared.errors.send_bytes(traceback.format_exc().encode()[-select.PIPE_BUF + 64 :])
-        raise SystemExit(1) from None
