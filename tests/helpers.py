@@ -166,24 +166,19 @@ class BrokenPipeEnvironment(ShortIsBad):
     """Loses its simulator in its second episode."""
 
     episodes = 0
+    error: Exception = BrokenPipeError("the simulator is gone")
 
     def reset(self, *, seed=None, options=None):
         self.episodes += 1
         if self.episodes == 2:
-            raise BrokenPipeError("the simulator is gone")
+            raise self.error
         return super().reset(seed=seed, options=options)
 
 
-class UnstableEnvironment(ShortIsBad):
+class UnstableEnvironment(BrokenPipeEnvironment):
     """Raises the error that a simulation may raise, at the beginning of its second episode."""
 
-    episodes = 0
-
-    def reset(self, *, seed=None, options=None):
-        self.episodes += 1
-        if self.episodes == 2:
-            raise FloatingPointError("unstable")
-        return super().reset(seed=seed, options=options)
+    error = FloatingPointError("unstable")
 
 
 class StuckEnvironment(ShortIsBad):

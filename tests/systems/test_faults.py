@@ -207,42 +207,14 @@ def test_an_environment_may_end_its_process_with_any_exit_code(tmp_path, monkeyp
         run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Exiting-v0", max_failures=3)
 
 
-def test_an_a3c_agent_whose_environment_ends_its_process_has_not_diverged(tmp_path):
-    words = (
-        "train",
-        "helpers:Exiting-v0",
-        "--preset",
-        "smoke",
-        "--system",
-        "a3c",
-        "--agents",
-        1,
-        "--run-dir",
-        tmp_path / "run",
-    )
-    done = ga3c_tf(*words)
-    assert done.returncode == 1 and "exit code 3" in done.stderr and "diverged" not in done.stderr
-
-
-def test_an_environment_of_a3c_that_raises_a_floating_point_error_has_not_diverged(tmp_path):
-    words = (
-        "train",
-        "helpers:Unstable-v0",
-        "--preset",
-        "smoke",
-        "--system",
-        "a3c",
-        "--agents",
-        1,
-        "--run-dir",
-        tmp_path / "run",
-    )
-    done = ga3c_tf(*words)
-    assert (
-        done.returncode == 1
-        and "FloatingPointError: unstable" in done.stderr
-        and "diverged" not in done.stderr
-    )
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [("helpers:Exiting-v0", "exit code 3"), ("helpers:Unstable-v0", "FloatingPointError: unstable")],
+)
+def test_an_a3c_agent_whose_environment_fails_has_not_diverged(tmp_path, environment, told):
+    run = "--preset", "smoke", "--system", "a3c", "--agents", 1, "--run-dir", tmp_path / "run"
+    done = ga3c_tf("train", environment, *run)
+    assert done.returncode == 1 and told in done.stderr and "diverged" not in done.stderr
 
 
 def test_workers_come_and_go_while_agents_die(tmp_path, monkeypatch):

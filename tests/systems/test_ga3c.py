@@ -277,7 +277,7 @@ def test_a_run_may_begin_with_more_threads_than_the_adjustment_goes_up_to(tmp_pa
     assert summary["ended"] == "steps" and training.session.errors.first is None
 
 
-@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
+@pytest.mark.parametrize("kind", [GA3C, A2C, SerialGA3C])
 def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_path, monkeypatch, kind):
     poisoned(monkeypatch, range(20, 10**6))
     with pytest.raises(
