@@ -35,7 +35,7 @@ from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures.records import Record
 from ga3c_tf.reproduce.measures.text import game_title
-from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, judged, observed
+from ga3c_tf.reproduce.measures.verdicts import BETWEEN_LOOKS, Claim, Guard, Test, judged, observed
 from ga3c_tf.reproduce.runs.methods import has_system
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec
@@ -285,10 +285,17 @@ class Figure:
         several = len({run.spec.game for run in results.runs}) > 1
         claims = []
         for game, part in self.parts(results).items():
-            for claim in observed(judged(self.claims(part), max(1, len(self.looks))), results.reviews):
+            of_part = [self._at_planned_looks(claim, part) for claim in self.claims(part)]
+            for claim in observed(judged(of_part, max(1, len(self.looks))), results.reviews):
                 text = f"{game_title(game)}: {claim.text}" if game and several else claim.text
                 claims.append(replace(claim, text=text, game=claim.game or game * several))
         return claims
+
+    def _at_planned_looks(self, claim: Claim, table: Measurements) -> Claim:
+        """Return the claim; between the planned looks, whose level is for these only, it decides nothing."""
+        seeds = len(table.names("seed"))
+        between = bool(self.looks) and seeds > self.looks[0] and seeds not in self.looks
+        return replace(claim, guards=[*claim.guards, Guard(BETWEEN_LOOKS, between)])
 
     def plots(self, results: Results, stem: Path) -> None:
         """Draw the picture of the figure, or one of each game if the figure is made by game."""

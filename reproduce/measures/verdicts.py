@@ -34,6 +34,7 @@ SPEED_CHANGED = "calibrations differ"
 FEW_PERIODS = "too short for the search"
 NOT_TRIED = "not tried"
 TOO_SHORT = "too short to learn"
+BETWEEN_LOOKS = "between the planned numbers of seeds"
 FAVOR = (FAILS, FEW_SEEDS, RUNS_MISSING, ALIKE, NO_DIFFERENCE, HOLDS)
 """Reasons and kinds of verdicts, the least favorable one first."""
 
@@ -114,10 +115,10 @@ def between(estimate: Effect, below: bool = False, counts: bool = False) -> Test
     """
 
     def decided(corrected: Sequence[float], level: float) -> Verdict:
-        if estimate.low > estimate.limit or estimate.high < estimate.limit:
+        outside = estimate.low > estimate.limit or estimate.high < estimate.limit
+        if estimate.n >= LEAST_SEEDS and outside:
             return Verdict(_side(estimate, below), "", estimate)
-        reason = _reason(estimate) if math.isnan(estimate.low) else NO_DIFFERENCE
-        return Verdict(INCONCLUSIVE, reason, estimate)
+        return Verdict(INCONCLUSIVE, _reason(estimate), estimate)
 
     return Test([math.nan] * counts, decided)
 

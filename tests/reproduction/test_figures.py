@@ -27,6 +27,7 @@ from ga3c_tf.reproduce.figures.throughput import adjustment, pps, queues, utiliz
 from ga3c_tf.reproduce.measures.records import Record
 from ga3c_tf.reproduce.measures.verdicts import (
     ALIKE,
+    BETWEEN_LOOKS,
     BUSY_MACHINE,
     FAILS,
     FEW_AGENTS,
@@ -36,6 +37,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     NEEDS_GPU,
     NO_DIFFERENCE,
     RUNS_MISSING,
+    SEVERAL_MACHINES,
     SPEED_CHANGED,
     TOO_SHORT,
 )
@@ -101,6 +103,9 @@ def test_pps_needs_all_networks_a_gpu_and_all_cores_for_a3c():
     assert words(drawn(specs("pps"), number, result=busy), "pps")["faster"] == BUSY_MACHINE
     many = [{**SESSION, "cores": 64}]
     assert words(drawn(specs("pps"), number, sessions=many), "pps")["faster"] == FEW_AGENTS
+    results = drawn(specs("pps"), number, result=A3C_ALONE)
+    results.runs[0].machine = "a loom"
+    assert set(words(results, "pps").values()) == {SEVERAL_MACHINES}
     small = [spec for spec in specs("pps") if spec.config.network == "small"]
     assert words(drawn(small, number), "pps")["faster"] == RUNS_MISSING
     with pytest.raises(UserError, match="do not go with cartpole"):
@@ -120,6 +125,9 @@ def test_utilization_is_judged_with_a_gpu_only():
     without = drawn(runs, lambda spec: {utilization.CPU: 0.5}, "gpu")
     assert set(words(without, "utilization").values()) == {NEEDS_GPU}
     assert words(drawn(specs("utilization"), number, on_gpu=False), "utilization") == {}
+    mixed = drawn(runs, number, "gpu")
+    mixed.runs[0].on_gpu = False
+    assert set(words(mixed, "utilization").values()) == {NEEDS_GPU}
 
 
 def tps_of(agents=0.0, predictors=0.0):
@@ -497,6 +505,24 @@ def test_batches_learn_as_much_unless_a_run_scores_nothing():
     assert found == dict.fromkeys(("batch-80", "batch-320", "batch-1280"), HOLDS) | {"batch-2560": FAILS}
     nothing = words(drawn(specs("batch-size"), lambda spec: {"mean score of the run": 0.0}), "batch-size")
     assert set(nothing.values()) == {TOO_SHORT}
+
+    def smallest(spec):
+        fails = spec.label[0] == "20" and spec.seed == 1
+        return {"mean score of the run": 0.0 if fails else 7 + 0.1 * RNG.normal()}
+
+    assert set(words(drawn(specs("batch-size"), smallest), "batch-size").values()) == {TOO_SHORT}
+    of_one = drawn(FIGURES["batch-size"].all_specs("quick", 1), number)
+    assert set(words(of_one, "batch-size").values()) == {FEW_SEEDS}
+
+
+@pytest.mark.parametrize(("seeds", "decides"), [(3, True), (4, False), (6, True), (7, False)])
+def test_claims_are_decided_at_the_planned_numbers_of_seeds_only(seeds, decides):
+    def number(spec):
+        gain = 10 * (spec.label[2] == "rounds of long ago")
+        return {metrics.SCORE: 50 + gain + 0.1 * RNG.normal(), metrics.START: 0.0}
+
+    found = words(drawn(FIGURES["sources-of-lag"].all_specs("quick", seeds), number), "sources-of-lag")
+    assert (BETWEEN_LOOKS not in found.values()) == decides
 
 
 def test_the_smaller_epsilon_is_judged_over_the_games():

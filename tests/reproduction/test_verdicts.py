@@ -71,6 +71,7 @@ def verdict(test, *guards, others=(), looks=1):
         (between(estimate(0.7, limit=0.5), below=True), FAILS, ""),
         (between(estimate(0.55, limit=0.5)), INCONCLUSIVE, NO_DIFFERENCE),
         (between(Effect(0.7, n=2, limit=0.5)), INCONCLUSIVE, FEW_SEEDS),
+        (between(Effect(0.7, 0.7, 0.7, n=1, limit=0.5)), INCONCLUSIVE, FEW_SEEDS),
         (settled(FAILS, Effect(note="2 of 5 runs diverged")), FAILS, ""),
     ],
 )  # fmt: skip

@@ -197,13 +197,13 @@ class PolicyLagFigure(Figure):
     scores = (SCORE, SCORE_AT_STEPS, metrics.END)
     by_game = True
     tables = (
-        Table(ROWS, LEARNING, where={"added": ""}),
-        Table((*ROWS, "added"), LEARNING, "added seeds", {"added": ("whole", "short")}),
+        Table(ROWS, LEARNING, where={"kind": ""}),
+        Table((*ROWS, "kind"), LEARNING, "added seeds", {"kind": ("whole", "short")}),
         Table(
             ROWS,
             means_of(metrics.SPREAD, metrics.BOOTSTRAP, metrics.KL, metrics.TOTAL_VARIATION),
             "lag within a segment, and lag as a divergence",
-            {"added": ""},
+            {"kind": ""},
         ),
     )
     words = {"rate_of": RATES, "equal_steps": EQUAL_STEPS, "gain": GAIN}
@@ -216,11 +216,11 @@ class PolicyLagFigure(Figure):
         return all_ways(budget, game, seed, minutes=MINUTES[budget])
 
     def dimensions(self, spec):
-        """Of a planned run, `added` is empty."""
+        """Return those of a run; `kind` is empty unless the run is added."""
         setting, rate = spec.label
         name = setting.removesuffix(ADDED)
         kind = "short" if name.endswith(SHORT) else "whole"
-        return {"batches": name.removesuffix(SHORT), "rate": rate, "added": kind * spec.is_added}
+        return {"batches": name.removesuffix(SHORT), "rate": rate, "kind": kind * spec.is_added}
 
     def claims(self, table):
         claims = [self._comparison(table, key, compared) for key, compared in COMPARED.items()]
@@ -230,13 +230,13 @@ class PolicyLagFigure(Figure):
 
     def _comparison(self, table: Measurements, key: str, compared: Comparison) -> Claim:
         metric, *settings, rate, kind = compared
-        groups = [{"batches": names, "rate": rate, "added": ("", kind)} for names in settings]
+        groups = [{"batches": names, "rate": rate, "kind": ("", kind)} for names in settings]
         least = (len(compared.first), len(compared.second))
         guards = [table.missing]
         if metric in OF_TIME:
             pairs = table.pairs(metric, groups[0], groups[1], least=least)
             test = above((paired_ratio if metric == PPS else paired)(pairs.first, pairs.second))
-            guards += [table.select(added="").several_machines, speed_changed(pairs)]
+            guards += [table.select(added=False).several_machines, speed_changed(pairs)]
         else:
             parts = [table.select(**where) for where in groups]
             looks = 2 if any(part.has_added for part in parts) else 1  # seeds came after a first judgement
@@ -251,8 +251,8 @@ class PolicyLagFigure(Figure):
         If the time is too short to learn at all, a failure says nothing about the learning rate.
         """
         harms = LARGE_RATE_HARMS[table.game]
-        harmed = table.select(batches=NO_MINIMUM, rate="large", added="")
-        reference = table.select(batches="minimum 20", rate="normal", added="")
+        harmed = table.select(batches=NO_MINIMUM, rate="large", added=False)
+        reference = table.select(batches="minimum 20", rate="normal", added=False)
         lost = failed_to_learn(harmed)
         missing = harmed.missing.applies or reference.missing.applies or not reference.finished
         guards = [
@@ -268,7 +268,7 @@ class PolicyLagFigure(Figure):
     def plot(self, table, stem):
         rates = {
             f"{rate} learning rate": {name: runs.finished for name, runs in part.parts("batches")}
-            for rate, part in table.select(added="").parts("rate")
+            for rate, part in table.select(added=False).parts("rate")
         }
         lag_plots.lag_picture(rates, random_mean(table), stem)
 

@@ -13,8 +13,8 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import END, SCORE, final_score, score_of_run
 from ga3c_tf.reproduce.figures.tables import MINUTES, means_of
-from ga3c_tf.reproduce.measures.estimates import paired_ratio
-from ga3c_tf.reproduce.measures.verdicts import FAILS, TOO_SHORT, Claim, Guard, above, settled
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, paired_ratio
+from ga3c_tf.reproduce.measures.verdicts import FAILS, FEW_SEEDS, TOO_SHORT, Claim, Guard, above, settled
 from ga3c_tf.reproduce.runs.specs import run_spec
 
 T_MAX = 5
@@ -64,7 +64,11 @@ class BatchSizeFigure(Figure):
         scores = {size: part.series(SCORE) for size, part in table.parts("batch")}
         positive = {size: values[values > 0] for size, values in scores.items()}
         smallest, *larger = scores
-        guards = [table.missing, Guard(TOO_SHORT, positive[smallest].empty)]
+        guards = [
+            table.missing,
+            Guard(FEW_SEEDS, len(scores[smallest]) < LEAST_SEEDS),
+            Guard(TOO_SHORT, len(positive[smallest]) < len(scores[smallest])),
+        ]
         claims = []
         for size in larger:
             ratio = paired_ratio(positive[size], positive[smallest], AS_MUCH)

@@ -111,7 +111,8 @@ class PpsFigure(Figure):
         pairs = speed_ups(table)
         ratios = pd.DataFrame({network: pair.ratio for network, pair in pairs.items()})
         empty = len(pairs) < len(NETWORKS) or any(pair.first.empty for pair in pairs.values())
-        guards = [Guard(RUNS_MISSING, empty or table.missing.applies), speed_changed(*pairs.values())]
+        missing = Guard(RUNS_MISSING, empty or table.missing.applies)
+        guards = [missing, table.several_machines, speed_changed(*pairs.values())]
         on_gpu = all(run.on_gpu for run in table.finished if run.spec.system == "ga3c")
         means = map(number, ratios.mean())
         papers = [number(papers_ratio(table, name)) for name in pairs]

@@ -63,7 +63,11 @@ class UtilizationFigure(Figure):
             pd.DataFrame({network: part.series(metric) for network, part in table.parts("network")})
             for metric in (GPU, CPU)
         )
-        guards = [Guard(NEEDS_GPU, gpu.empty), table.missing, table.several_machines]
+        guards = [
+            Guard(NEEDS_GPU, gpu.empty or not all(run.on_gpu for run in table.finished)),
+            table.missing,
+            table.several_machines,
+        ]
         growths = {"gpu-rises": growth(gpu.clip(LEAST_SHARE)), "cpu-falls": growth(1 / cpu.clip(LEAST_SHARE))}
         shown = table.judges_gpu
         return [self.claim(key, above(estimate), guards, shown) for key, estimate in growths.items()]
