@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtrit
 
-FEW = 10
-"""With fewer values a bootstrap interval is too narrow: for three it is from the lowest to the highest."""
+FEW = 30
+"""With fewer values a bootstrap interval is too narrow: of 10, it has the mean in 91 % of cases, not 95 %."""
 BOOTSTRAP_ENTRIES = 1_000_000
 """Maximum number of values in the resamples held in memory at once."""
 
