@@ -152,8 +152,9 @@ def commands(plan: Plan, out: Path | None, force: bool = False) -> list[str]:
 
 def _left(specs: Sequence[RunSpec], folder: ResultsFolder, force: bool) -> list[RecordedRun]:
     """Return the runs that are to be made or resumed: all of them with `force`."""
-    runs = [RecordedRun.of(spec, folder.runs) for spec in specs]
-    return [run for run in runs if force or not run.ended]
+    if force:  # whatever their results are, even damaged ones
+        return [RecordedRun(spec, folder.runs / spec.id, {}) for spec in specs]
+    return [run for spec in specs if not (run := RecordedRun.of(spec, folder.runs)).ended]
 
 
 def listing(out: Path | None) -> list[str]:

@@ -95,13 +95,17 @@ class RayExecutor:
     ) -> None:
         stored = {job: StoredRun(storage, runs.parent.absolute(), job.spec.id) for job in jobs}
         for job, run in stored.items():
+            folder = runs / job.spec.id
             if force:
                 run.remove()
-                shutil.rmtree(runs / job.spec.id, ignore_errors=True)
+                if folder.exists():
+                    shutil.rmtree(_before(folder), ignore_errors=True)
+                    folder.rename(_before(folder))
             elif not run.pull():
                 run.push()
+        left = [job for job in jobs if force or not RecordedRun.of(job.spec, runs).ended]
         try:
-            self._lead(scheduler, [job for job in jobs if not RecordedRun.of(job.spec, runs).ended])
+            self._lead(scheduler, left)
         except (KeyboardInterrupt, SystemExit):
             if not self.detach:
                 self._collect(stored, runs)
@@ -112,6 +116,11 @@ class RayExecutor:
         """Copy the runs from the storage; in the results folder, ended ones are then of no use there."""
         for job, run in stored.items():
             run.pull()
+            folder = runs / job.spec.id
+            if folder.exists():
+                shutil.rmtree(_before(folder), ignore_errors=True)
+            elif _before(folder).exists():  # the run was to be repeated, and has not begun
+                _before(folder).rename(folder)
             if self.storage is None and RecordedRun.of(job.spec, runs).ended:
                 run.remove()
 
@@ -161,6 +170,11 @@ class RayExecutor:
                 for line in summary(states):
                     self.say(line)
             time.sleep(POLL_SECONDS)
+
+
+def _before(folder: Path) -> Path:
+    """Return the folder that keeps a run that is to be repeated until it has begun."""
+    return folder.with_name(f"{folder.name}.before")
 
 
 def _answer(reference: ray.ObjectRef) -> Any:

@@ -19,7 +19,10 @@ from typing import IO, Any
 from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.files import atomic_write, json_text, read_once
 from ga3c_tf.reproduce.runs.specs import RunSpec
+from ga3c_tf.runs import outcomes
 
+FINISHED = "finished"
+"""Status of a run whose training and evaluation came to their end."""
 RUN_FILE = "run.json"
 """The record of a run besides its curves: how it ended, its specification, settings, sessions and scores."""
 RECORDED = ("adjustment.csv", "curve.csv", "events.csv", "metrics.csv", "nodes.csv", RUN_FILE)
@@ -28,6 +31,11 @@ NEEDED = {"status", "reason", "ended", "spec"}
 SUFFIX = ".tar.xz"
 Files = Mapping[str, bytes]
 """Contents of files by their names."""
+
+
+def has_ended(result: dict) -> bool:
+    """Return whether the run with this run.json has a result: it is finished or diverged."""
+    return result.get("status") == FINISHED or result.get("ended") == outcomes.DIVERGED
 
 
 def read_run(folder: Path) -> dict:
@@ -157,7 +165,8 @@ def write_folder(folder: Path, files: Files) -> None:
 def pack(runs: Path) -> dict[Path, int]:
     """Write the records of all run folders with a result into the archives of their games.
 
-    The folders stay. A record that an archive has already is replaced by that of the folder.
+    The folders stay. A record that an archive has already is replaced by that of the folder, unless only
+    the recorded run has ended.
 
     Returns:
         The number of new or changed records in each archive that is written.
@@ -175,11 +184,20 @@ def pack(runs: Path) -> dict[Path, int]:
     written = {}
     for archive, new in by_archive.items():
         before = records(archive)
+        new = {
+            run_id: record
+            for run_id, record in new.items()
+            if run_id not in before or _has_ended(record) or not _has_ended(before[run_id])
+        }
         changed = sum(before.get(run_id) != record for run_id, record in new.items())
         if changed:
             write_archive(archive, {**before, **new})
             written[archive] = changed
     return written
+
+
+def _has_ended(record: Files) -> bool:
+    return has_ended(json.loads(record[RUN_FILE]))
 
 
 def write_archive(archive: Path, runs: Mapping[str, Files]) -> None:

@@ -16,8 +16,8 @@ from pathlib import Path
 from ga3c_tf.files import json_text, locked, write_aside
 from ga3c_tf.host.processes import end_with_parent
 from ga3c_tf.host.signals import ENDING
-from ga3c_tf.reproduce.runs.archive import RUN_FILE, read_run
-from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun
+from ga3c_tf.reproduce.runs.archive import FINISHED, RUN_FILE, read_run
+from ga3c_tf.reproduce.runs.run import FAILED, INTERRUPTED, RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.watch import CALIBRATIONS, Utilization
 from ga3c_tf.runs import outcomes

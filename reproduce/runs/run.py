@@ -17,14 +17,13 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
-from ga3c_tf.reproduce.runs.archive import RUN_FILE, read_record, read_run
+from ga3c_tf.reproduce.runs.archive import FINISHED, RUN_FILE, has_ended, read_record, read_run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, columns_of
 from ga3c_tf.runs.curve import CURVE_COLUMNS, Columns
 from ga3c_tf.runs.folder import cores_of, has_checkpoint, machine_of
 
-FINISHED = "finished"
 FAILED = "failed"
 INTERRUPTED = "interrupted"
 NOT_FINISHED = "not finished"
@@ -83,7 +82,7 @@ class RecordedRun:
     @property
     def ended(self) -> bool:
         """Whether the run has a result: it is finished or diverged."""
-        return self.finished or self.diverged
+        return has_ended(self.result)
 
     @property
     def resumable(self) -> bool:
@@ -238,7 +237,7 @@ def _steady_rates(metrics: Columns, starts: Sequence[float], after_s: float) -> 
         # A row describes the time since the row before it, so a part's first row only marks its beginning.
         inside = np.concatenate([rows[1:] for rows in parts])
     else:
-        seconds, steps, updates = (count[-1] for count in counted)
+        seconds, steps, updates = (count[-1] if len(count) else math.nan for count in counted)
         inside = np.arange(len(metrics["time_s"]))
     rates = {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds)}
     return rates | {name: _mean(metrics[name][inside]) for name in AVERAGED}

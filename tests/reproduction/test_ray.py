@@ -21,9 +21,9 @@ from tiny_runs import quiet, saved_steps, tiny
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.runs.archive import read_tar, write_tar
+from ga3c_tf.reproduce.runs.archive import FINISHED, read_tar, write_tar
 from ga3c_tf.reproduce.runs.executor import LocalExecutor, order
-from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun
+from ga3c_tf.reproduce.runs.run import FAILED, INTERRUPTED, RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 

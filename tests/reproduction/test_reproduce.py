@@ -28,8 +28,9 @@ from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs import execute, executor, specs
+from ga3c_tf.reproduce.runs.archive import FINISHED
 from ga3c_tf.reproduce.runs.executor import LocalExecutor
-from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun
+from ga3c_tf.reproduce.runs.run import FAILED, INTERRUPTED, RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_rows
@@ -450,6 +451,7 @@ def test_a_dry_run_names_what_would_be_done_with_each_run(tmp_path):
     lines = command.commands(plan, tmp_path)
     assert lines[0] == f"ga3c-tf resume {folder.runs / interrupted.id}"
     assert lines[1].startswith("ga3c-tf train ") and new.id in lines[1] and len(lines) == 25 - 2
+    (folder.runs / finished.id / "run.json").write_text("{")  # which is no reason not to make it anew
     forced = command.commands(plan, tmp_path, force=True)
     assert len(forced) == 25 and all(line.startswith("ga3c-tf train ") for line in forced)
 

@@ -55,6 +55,13 @@ def test_a_run_with_one_row_is_taken_as_a_whole(tmp_path):
     assert np.isnan(steady["training_batch"])
 
 
+def test_a_run_without_a_row_has_no_rates(tmp_path):
+    [spec, *_] = FIGURES["tps"].specs("quick", "pong", 1)
+    run = invent(tmp_path, spec)
+    (run.path / "metrics.csv").unlink()
+    assert np.isnan(list(RecordedRun.of(spec, tmp_path).steady(15.0).values())).all()
+
+
 def test_the_curve_is_the_rolling_mean(tmp_path):
     rng = np.random.default_rng(1)
     times = np.sort(rng.uniform(0, 1000, 700))
@@ -243,6 +250,14 @@ def test_a_run_made_again_is_read_from_its_folder_and_replaces_its_record(runs):
     assert pack(runs) == {runs / "cartpole.tar.xz": 1}
     without_folders(runs)
     assert read_run(runs / POLE.id)["reason"] == "made again" and RecordedRun.of(OTHER_POLE, runs).finished
+
+
+def test_an_interrupted_repetition_does_not_replace_a_packed_result(runs):
+    pack(runs)
+    recorded(RecordedRun.of(POLE, runs), status="interrupted", reason="train: ended by SIGINT")
+    assert pack(runs) == {}
+    without_folders(runs)
+    assert RecordedRun.of(POLE, runs).finished
 
 
 def test_only_folders_with_a_result_under_their_id_are_packed(runs):
