@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ class EqualSteps(NamedTuple):
     """Rolling training scores of a game, after the agent steps that the run with the paper's settings has."""
 
     millions: float  # agent steps
-    quick: float  # score by the paper's settings
+    quick: float  # mean score by the paper's settings
     tuned: list[float]  # score of each seed by the tuned settings
     end: list[float]  # the same at the end of their runs
 
@@ -44,12 +45,14 @@ class NineGames(NamedTuple):
         """Return the scores after equal steps by game."""
         games = {}
         for game in NINE_GAMES:
-            [curve] = [run.curve for run in self.quick.select(game=game).finished]
-            tuned = [run.curve for run in self.tuned.select(game=game).finished]
-            steps = curve["agent_steps"][-1]
-            there = [score_by(of_seed, steps, "agent_steps") for of_seed in tuned]
+            parts = (self.quick.select(game=game), self.tuned.select(game=game))
+            quick, tuned = ([run.curve for run in part.finished] for part in parts)
+            if not quick or not tuned:  # all runs diverged
+                continue
+            steps = min(of_seed["agent_steps"][-1] for of_seed in quick)
+            there = [[score_by(of_seed, steps, "agent_steps") for of_seed in runs] for runs in (quick, tuned)]
             ends = [of_seed["rolling_score"][-1] for of_seed in tuned]
-            games[game] = EqualSteps(steps / 1e6, curve["rolling_score"][-1], there, ends)
+            games[game] = EqualSteps(steps / 1e6, statistics.mean(there[0]), there[1], ends)
         return games
 
     def better(self) -> list[str]:

@@ -70,6 +70,10 @@ def _of(chapters: Sequence[Chapter]) -> dict[str, Any]:
     return {"chapters": chapters, "runs": f"{len(hours):,}", "hours": number(sum(hours.values()))}
 
 
+class Outdated(UserError):
+    """A sentence of the published page is of another verdict than the runs have now."""
+
+
 def finder(chapters: Sequence[Chapter]) -> Callable[..., dict[str, Any]]:
     """Return the function by which the text of the page takes the numbers of a finding.
 
@@ -85,7 +89,7 @@ def finder(chapters: Sequence[Chapter]) -> Callable[..., dict[str, Any]]:
         verdict = findings.get((figure, budget, key), Verdict(INCONCLUSIVE, RUNS_MISSING))
         if verdict.kind != kind or not verdict.estimate.n:
             now = f"'{key}' of {figure} at {budget} is {verdict.verdict}"
-            raise UserError(f"{now}, not {kind}: write its sentence in pages/templates/results.md anew")
+            raise Outdated(f"{now}, not {kind}: write its sentence in pages/templates/results.md anew")
         effect, low, high, _ = verdict.estimate.shown
         return {
             "effect": Number(effect),

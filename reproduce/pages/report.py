@@ -41,7 +41,12 @@ def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
     """
     folder.paper()  # refuses a folder that is no results folder
     with folder.held(say):  # another command may write them at the same time
-        for file, text in _texts(folder).items():
+        try:
+            texts = _texts(folder)
+        except overview.Outdated as error:  # runs were added to those that are published
+            say(f"{error}; until then {folder.path / PAGE} is that of a folder of your own")
+            texts = _texts(folder, own=True)
+        for file, text in texts.items():
             try:
                 file.parent.mkdir(exist_ok=True)
                 write_aside(file, text)
@@ -69,8 +74,8 @@ def said(folder: ResultsFolder, figures: Sequence[Figure], budget: str) -> list[
     ]
 
 
-def _texts(folder: ResultsFolder) -> dict[Path, str]:
-    """Return the text of each page by its file."""
+def _texts(folder: ResultsFolder, own: bool = False) -> dict[Path, str]:
+    """Return the text of each page by its file, with the overview of the user's own folder if `own`."""
     begun = chapters(folder)
     tables = {chapter.budget: chapter.table for chapter in begun if chapter.figure.name == "scores"}
     random = dict(RANDOM_SCORES)
@@ -80,7 +85,7 @@ def _texts(folder: ResultsFolder) -> dict[Path, str]:
     if games and any(len(table_3.scored_games(table)) < len(NINE_GAMES) for table in games):
         games = None  # a game has no score yet
     pages = _figure_pages(folder, begun, games)
-    if folder.published and games:
+    if folder.published and games and not own:
         pages |= _of_the_checkout(folder, begun, games, random)
     else:
         weights = pretrained.rows(folder, "weights", random)

@@ -19,7 +19,7 @@ from ga3c_tf.config.migrations import first_form, migrated
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import as_file_name, check_writable, locked, write_aside
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.measurements import Results
+from ga3c_tf.reproduce.figures.measurements import Results, grouped
 from ga3c_tf.reproduce.measures.records import Measured, Record, read_measured, read_paper, write_measured
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.history import History, named
@@ -195,7 +195,7 @@ class ResultsFolder:
         ids = {spec.id for spec in specs}
         return Results(
             budget,
-            _command(figure, budget, specs, changes),
+            _commands(figure, budget, specs, changes),
             self.paper(),
             [RecordedRun.of(spec, self.runs) for spec in specs],
             [record for record in recorded if record.run_id in ids],
@@ -302,13 +302,21 @@ def _others(
     return specs
 
 
+def _commands(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:
+    """Return the commands that make these runs of a figure, one for each range of seeds."""
+    planned = [spec for spec in specs if not spec.is_added]
+    seeds = sorted({spec.seed for spec in planned})
+    ranges = grouped(planned, lambda spec: spec.seed - seeds.index(spec.seed)) or {0: []}
+    return "` and `".join(_command(figure, budget, of_range, changes) for of_range in ranges.values())
+
+
 def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:
-    """Return the command that makes these runs of a figure."""
+    """Return the command that makes these runs of a figure, whose seeds follow each other."""
     words = ["ga3c-tf", "reproduce", "--figure", figure.name, "--budget", budget]
     games = list(dict.fromkeys(spec.game for spec in specs))
     if games and set(games) != set(figure.games[budget]):
         words += ["--games", ",".join(games)]
-    seeds = [spec.seed for spec in specs if not spec.is_added] or [figure.first_seed]
+    seeds = [spec.seed for spec in specs] or [figure.first_seed]
     count = max(seeds) - min(seeds) + 1
     if min(seeds) != figure.first_seed:
         words += ["--first-seed", str(min(seeds))]

@@ -158,6 +158,17 @@ def test_the_results_page_refuses_a_sentence_about_another_verdict(published):
             finding("pps", "quick", key, kind)
 
 
+def test_the_page_is_that_of_a_folder_of_the_users_own_where_runs_were_added(tmp_path):
+    folder = ResultsFolder(shutil.copytree(PUBLISHED.path, tmp_path / "results"))
+    figure = FIGURES["pps"]
+    folder.update(figure, "quick", figure.all_specs("quick", 7), print)  # which have not been made
+    with pytest.raises(UserError, match="write its sentence"):
+        stale_pages(folder)
+    said = []
+    page = write_pages(folder, said.append).read_text()
+    assert "'faster' of pps at quick is undecided" in said[0] and "What our runs say" not in page
+
+
 def words(page):
     return len(re.sub(r"[|]|---", "", page.read_text()).split())
 

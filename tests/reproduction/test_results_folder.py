@@ -250,6 +250,29 @@ def test_all_seeds_of_a_setting_are_compared_with_a_method_of_the_users_own(fold
     assert row.count("(3 seeds)") == 2 and f"| {HOLDS} |" in row
 
 
+def test_a_method_of_the_users_own_is_compared_where_a_figure_has_added_seeds(folder):
+    huber = {"loss": "mine:huber"}
+    figure = FIGURES["policy-lag"]
+    for seed in (1, 2, 3):
+        for spec in figure.specs("quick", "cartpole", seed):
+            for number, each in enumerate((spec, spec.changed(huber))):
+                invent(folder.runs, each, scores=(0.0, 3.0 + 0.1 * seed + number))
+    folder.add_method(huber, print)
+    made(folder, "policy-lag", ("cartpole",), seeds=3)
+    paper, own = (folder.results(figure, "quick", changes=changes) for changes in ({}, huber))
+    rows = [line for line in comparison.section(figure, paper, own) if line.startswith("| cartpole")]
+    assert rows and all(row.count("(3 seeds)") == 2 for row in rows)
+
+
+def test_each_range_of_seeds_has_its_command(folder):
+    figure = FIGURES["wall-clock"]
+    for first in (1, 101):
+        folder.update(figure, "quick", figure.all_specs("quick", 3, ["cartpole"], first), print)
+    whole = "ga3c-tf reproduce --figure wall-clock --budget quick --games cartpole"
+    expected = f"{whole}` and `{whole} --first-seed 101"
+    assert folder.results(figure, "quick").command == expected
+
+
 def test_a_damaged_list_of_methods_is_refused_by_name(folder):
     for text in ("{", '{"loss": 3}', '[{"los": "mine:huber"}]', "[3]"):
         (folder.path / "methods.json").write_text(text)
