@@ -21,7 +21,7 @@ from tiny_runs import quiet, saved_steps, tiny
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.runs.archive import FINISHED, read_tar, write_tar
+from ga3c_tf.reproduce.runs.archive import FINISHED, pack, read_tar, write_tar
 from ga3c_tf.reproduce.runs.executor import LocalExecutor, order
 from ga3c_tf.reproduce.runs.run import FAILED, INTERRUPTED, RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
@@ -184,8 +184,10 @@ def test_a_run_that_fails_for_its_own_reason_is_recorded_and_not_repeated(cluste
     before = {path: path.stat().st_mtime_ns for path in done[1].path.rglob("*")}
     assert execute(cluster, [good], tmp_path / "runs")[0].finished  # finished: left alone
     assert before == {path: path.stat().st_mtime_ns for path in done[1].path.rglob("*")}
+    pack(tmp_path / "runs")  # a packed run is repeated too
     [again] = execute(cluster, [good], tmp_path / "runs", force=True)
     assert before.keys() != set(done[1].path.rglob("*")) and again.finished and len(again.sessions) == 1
+    assert again.path.is_dir() and not again.path.with_name(f"{again.path.name}.before").exists()
 
 
 def test_what_the_cluster_can_never_meet_is_refused_at_once(cluster, tmp_path):
