@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.replay import files, room
-from ga3c_tf.experience.replay.intensity import TrainingIntensity
 from ga3c_tf.experience.replay.memory import CollectedSegment, ReplayMemory, Sampling
+from ga3c_tf.experience.replay.replay import Replay
 from ga3c_tf.experience.replay.sum_tree import SumTree
 from ga3c_tf.experience.replay.targets import GOES_ON, TERMINATED, TRUNCATED, nstep_returns
 from ga3c_tf.experience.spec import EnvironmentSpec
@@ -328,14 +330,20 @@ def test_the_age_of_a_sample_is_the_number_of_steps_since():
 
 @pytest.mark.parametrize("intensity", [0.25, 1.0, 8.0])
 def test_the_training_intensity_is_held(intensity):
-    limiter = TrainingIntensity(intensity, start=100)
+    settings = {"replay_batch": 32, "replay_start": 100, "replay_size": 1000, "training_intensity": intensity}
+    config = Config(seed=1, num_agents=1, algorithm="dqn", **settings)
+    buffers = RolloutBuffers(config, EnvironmentSpec((4,), "float32", 2))
+    buffers.lengths[:] = 3
+    replay = Replay(config, buffers)
+    trained = 0
     for _ in range(1000):
-        limiter.collected += 3
-        while limiter.is_due(32):
-            assert limiter.collected > 100
-            limiter.trained += 32
-    allowed = intensity * (limiter.collected - 100)
-    assert allowed - 32 < limiter.trained <= allowed
+        replay.copy(buffers.slots_of(0)[0], generation=0)
+        replay.add()
+        while replay.due() is not None:
+            assert replay.states > 100
+            trained += 32
+    allowed = intensity * (3000 - 100)
+    assert allowed - 32 < trained <= allowed
 
 
 PONG = EnvironmentSpec((84, 84, 4), "uint8", 6, stacked=4)

@@ -12,14 +12,16 @@ from ga3c_tf.config import Config
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.replay.files import ReplayUnreadable, has_replay, load_replay, save_replay
-from ga3c_tf.experience.replay.intensity import TrainingIntensity
 from ga3c_tf.experience.replay.memory import CollectedSegment, ReplayMemory, Sampling
 
 
 class Replay:
     """Takes segments into a replay memory, and samples the batches that are due. A `BatchSource`.
 
-    Segments and batches are for one thread at a time; `feedback` and `save` are for any.
+    Segments and batches are for one thread at a time; `feedback` and `save` are for any. The training
+    intensity is the number of states that are trained on for each agent step (the term of Stooke & Abbeel,
+    arXiv 1803.02811). A batch is due as soon as enough steps were taken in; those of the start allow none.
+    What they allow and is not trained on yet is kept, so the intensity is exact in the long run.
 
     Args:
         config: settings of the run; those of the replay memory are used.
@@ -29,14 +31,15 @@ class Replay:
     def __init__(self, config: Config, buffers: RolloutBuffers):
         self._config = config
         self._buffers = buffers
-        self._intensity = TrainingIntensity(config.training_intensity, config.replay_start)
+        self._start = config.replay_start
+        self._collected = self._trained = 0
         self._lock = threading.Lock()
         self._begin(0)
 
     @property
     def states(self) -> int:
         """Number of states taken in since the start of the session."""
-        return self._intensity.collected
+        return self._collected
 
     def copy(self, slot: int, generation: int) -> None:
         """Copy the segment in `slot`, which a process of this generation has sent."""
@@ -61,15 +64,16 @@ class Replay:
         """Take in the segment that was copied last."""
         with self._lock:
             self._memory.add(self._copied)
-        self._intensity.collected += len(self._copied.actions)
+        self._collected += len(self._copied.actions)
 
     def due(self) -> Batch | None:
         """Return a batch if one is due, else None."""
         size = self._config.replay_batch
+        allowed = self._config.training_intensity * (self._collected - self._start)
         with self._lock:
-            if not (self._intensity.is_due(size) and self._memory.can_sample):
+            if self._trained + size > allowed or not self._memory.can_sample:
                 return None
-            self._intensity.trained += size
+            self._trained += size
             return self._memory.sample(size)
 
     def feedback(self, batch: Batch, errors: np.ndarray) -> None:
@@ -105,7 +109,7 @@ class Replay:
             warn(f"the replay memory in {folder} {error}; {anew}")
             self._begin(agent_steps)
         else:
-            self._intensity.start = max(0, self._config.replay_start - self._memory.collected)
+            self._start = max(0, self._config.replay_start - self._memory.collected)
 
     def _begin(self, agent_steps: int) -> None:
         """Make an empty memory."""
