@@ -77,7 +77,7 @@ class RayExecutor:
         url = self.storage or str(runs.parent)
         if "://" not in url:
             url = os.path.abspath(url)
-        left = [spec for spec in sorted(specs, key=order) if force or not RecordedRun.of(spec, runs).ended]
+        left = [spec for spec in sorted(specs, key=order) if force or _is_left(spec, runs)]
         self.say(f"{len(specs) - len(left)} of {len(specs)} runs have ended")
         try:
             if left:
@@ -98,14 +98,15 @@ class RayExecutor:
             folder = runs / job.spec.id
             if force:
                 run.remove()
+                shutil.rmtree(_before(folder), ignore_errors=True)
                 if folder.exists():
-                    shutil.rmtree(_before(folder), ignore_errors=True)
                     folder.rename(_before(folder))
+                else:
+                    _before(folder).mkdir(parents=True)  # the run may be packed
             elif not run.pull():
                 run.push()
-        left = [job for job in jobs if force or not RecordedRun.of(job.spec, runs).ended]
         try:
-            self._lead(scheduler, left)
+            self._lead(scheduler, [job for job in jobs if _is_left(job.spec, runs)])
         except (KeyboardInterrupt, SystemExit):
             if not self.detach:
                 self._collect(stored, runs)
@@ -116,11 +117,7 @@ class RayExecutor:
         """Copy the runs from the storage; in the results folder, ended ones are then of no use there."""
         for job, run in stored.items():
             run.pull()
-            folder = runs / job.spec.id
-            if folder.exists():
-                shutil.rmtree(_before(folder), ignore_errors=True)
-            elif _before(folder).exists():  # the run was to be repeated, and has not begun
-                _before(folder).rename(folder)
+            _end_repetition(job.spec, runs)
             if self.storage is None and RecordedRun.of(job.spec, runs).ended:
                 run.remove()
 
@@ -173,8 +170,27 @@ class RayExecutor:
 
 
 def _before(folder: Path) -> Path:
-    """Return the folder that keeps a run that is to be repeated until it has begun."""
+    """Return the folder that a run that is repeated had before; it is empty where the run had none."""
     return folder.with_name(f"{folder.name}.before")
+
+
+def _is_left(spec: RunSpec, runs: Path) -> bool:
+    """Return whether a run has not ended, or not again."""
+    return _before(runs / spec.id).exists() or not RecordedRun.of(spec, runs).ended
+
+
+def _end_repetition(spec: RunSpec, runs: Path) -> None:
+    """Remove the folder that a repeated run had before once it has ended again. Restore it if it has not
+    begun.
+    """
+    folder = runs / spec.id
+    before = _before(folder)
+    if not before.exists():
+        return
+    if not folder.exists() and any(before.iterdir()):
+        before.rename(folder)
+    elif not folder.exists() or RecordedRun.of(spec, runs).ended:
+        shutil.rmtree(before)
 
 
 def _answer(reference: ray.ObjectRef) -> Any:

@@ -35,7 +35,7 @@ from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures.records import Record
 from ga3c_tf.reproduce.measures.text import game_title
-from ga3c_tf.reproduce.measures.verdicts import BETWEEN_LOOKS, Claim, Guard, Test, judged, observed
+from ga3c_tf.reproduce.measures.verdicts import UNPLANNED_LOOK, Claim, Guard, Test, judged, observed
 from ga3c_tf.reproduce.runs.methods import has_system
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec
@@ -292,10 +292,10 @@ class Figure:
         return claims
 
     def _at_planned_looks(self, claim: Claim, table: Measurements) -> Claim:
-        """Return the claim; between the planned looks, whose level is for these only, it decides nothing."""
+        """Return the claim; but for the planned looks, whose level is for these only, it decides nothing."""
         seeds = len(table.names("seed"))
-        between = bool(self.looks) and seeds > self.looks[0] and seeds not in self.looks
-        return replace(claim, guards=[*claim.guards, Guard(BETWEEN_LOOKS, between)])
+        unplanned = bool(self.looks) and seeds > self.looks[0] and seeds not in self.looks
+        return replace(claim, guards=[*claim.guards, Guard(UNPLANNED_LOOK, unplanned)])
 
     def plots(self, results: Results, stem: Path) -> None:
         """Draw the picture of the figure, or one of each game if the figure is made by game."""

@@ -34,7 +34,7 @@ SPEED_CHANGED = "calibrations differ"
 FEW_PERIODS = "too short for the search"
 NOT_TRIED = "not tried"
 TOO_SHORT = "too short to learn"
-BETWEEN_LOOKS = "between the planned numbers of seeds"
+UNPLANNED_LOOK = "not a planned number of seeds"
 FAVOR = (FAILS, FEW_SEEDS, RUNS_MISSING, ALIKE, NO_DIFFERENCE, HOLDS)
 """Reasons and kinds of verdicts, the least favorable one first."""
 

@@ -27,7 +27,6 @@ from ga3c_tf.reproduce.figures.throughput import adjustment, pps, queues, utiliz
 from ga3c_tf.reproduce.measures.records import Record
 from ga3c_tf.reproduce.measures.verdicts import (
     ALIKE,
-    BETWEEN_LOOKS,
     BUSY_MACHINE,
     FAILS,
     FEW_AGENTS,
@@ -40,6 +39,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     SEVERAL_MACHINES,
     SPEED_CHANGED,
     TOO_SHORT,
+    UNPLANNED_LOOK,
 )
 from ga3c_tf.runs import outcomes
 
@@ -522,7 +522,7 @@ def test_claims_are_decided_at_the_planned_numbers_of_seeds_only(seeds, decides)
         return {metrics.SCORE: 50 + gain + 0.1 * RNG.normal(), metrics.START: 0.0}
 
     found = words(drawn(FIGURES["sources-of-lag"].all_specs("quick", seeds), number), "sources-of-lag")
-    assert (BETWEEN_LOOKS not in found.values()) == decides
+    assert (UNPLANNED_LOOK not in found.values()) == decides
 
 
 def test_the_smaller_epsilon_is_judged_over_the_games():

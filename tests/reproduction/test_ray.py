@@ -6,6 +6,7 @@ import csv
 import io
 import lzma
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from types import SimpleNamespace
 import pytest
 import tiny_runs
 from commands import ENVIRONMENT, ga3c_tf
+from invented_runs import invent
 from tiny_runs import quiet, saved_steps, tiny
 
 from ga3c_tf.errors import UserError
@@ -35,6 +37,7 @@ from ray.exceptions import TaskCancelledError  # noqa: E402
 
 from ga3c_tf.reproduce.cluster import cores, ray_executor, ray_task, scheduler  # noqa: E402
 from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor, jobs_for, summary  # noqa: E402
+from ga3c_tf.reproduce.cluster.ray_task import Job  # noqa: E402
 from ga3c_tf.reproduce.cluster.storage import Storage, StoredRun, TakenOver  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)  # Ray and whole runs, on a machine that may be slow
@@ -188,6 +191,27 @@ def test_a_run_that_fails_for_its_own_reason_is_recorded_and_not_repeated(cluste
     [again] = execute(cluster, [good], tmp_path / "runs", force=True)
     assert before.keys() != set(done[1].path.rglob("*")) and again.finished and len(again.sessions) == 1
     assert again.path.is_dir() and not again.path.with_name(f"{again.path.name}.before").exists()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_repetition_that_does_not_begin_leaves_the_run_as_it_was(tmp_path, monkeypatch, packed):
+    spec = tiny(1)
+    runs = tmp_path / "runs"
+    invent(runs, spec)
+    if packed:
+        pack(runs)
+        shutil.rmtree(runs / spec.id)
+    before = sorted(path.name for path in runs.iterdir())
+
+    def interrupted(executor, scheduler, jobs):
+        assert [job.spec for job in jobs] == [spec] and not (runs / spec.id).exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RayExecutor, "_lead", interrupted)
+    executor = RayExecutor("auto", None, 1, None, False, quiet)
+    with pytest.raises(KeyboardInterrupt):
+        executor._execute(None, [Job(spec, 1, 0)], Storage(str(tmp_path)), runs, True)
+    assert RecordedRun.of(spec, runs).finished and before == sorted(path.name for path in runs.iterdir())
 
 
 def test_what_the_cluster_can_never_meet_is_refused_at_once(cluster, tmp_path):
