@@ -72,7 +72,7 @@ class Evaluate(Callback):
             return
         self._evaluated = self.training.agent_steps // self._every
         with self.training.at_rest():
-            self.training.session.model.store()
+            self.training.session.model.align()
             score = self._score()
             if score and score["mean"] > self.best:
                 self._save(score)
@@ -108,6 +108,7 @@ class Evaluate(Callback):
         training = self.training
         score["training"] = {"seed": training.config.seed, "minutes": round(training.session.time_s / 60, 1)}
         config = training.config.replace(run_dir=None)
+        training.session.model.store()
         content = packed_weights(training.session.model, is_limited=False)
         try:
             save_weights(training.path / BEST, content, config.to_json(), score)

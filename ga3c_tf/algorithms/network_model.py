@@ -50,7 +50,10 @@ class NetworkModel(ABC):
         """
 
     def store(self) -> None:  # noqa: B027
-        """Bring the variables of `checkpoint_objects` up to date. Called before they are read or scored."""
+        """Bring the variables of `checkpoint_objects` up to date. Called before they are read."""
+
+    def align(self) -> None:  # noqa: B027, most models are on one device
+        """Bring copies of the weights on other devices up to date. Called before an evaluation."""
 
     @abstractmethod
     def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:

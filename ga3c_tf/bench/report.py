@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ga3c_tf.bench.advice import advice
-from ga3c_tf.config import Config
 from ga3c_tf.console import counted
 from ga3c_tf.host.calibration import TOLERANCE
-from ga3c_tf.host.machine import agent_cores
 
 CELL = 27  # characters
 DISTURBED = 0.05  # share of the cores' time
 NOTE = """\
-PPS limit of the host: cores / (agent step + prediction + update) in ms/step, with a GPU cores / agent step;
-of the GPU: 1 / (prediction + update). The limits of the cores, whatever the program: cores / bare \
-environment, and
-cores / (bare environment + MFLOP of prediction and update at the calibrated GFLOP/s).
+PPS limit of the host: cores / (agent step + prediction + update) in ms/step, with a GPU
+(cores - 2) / agent step; of the GPU: 1 / (prediction + update). The limits of the cores, whatever the
+program: cores / bare environment, and cores / (bare environment + MFLOP of prediction and update at the
+calibrated GFLOP/s).
 Times of the mean batches lie on straight lines between those measured:"""
 
 
@@ -54,17 +52,13 @@ def machine_and_settings(result: dict) -> str:
     machine = result["machine"]
     versions = result["versions"]
     settings = result["settings"]
-    processes = Config.from_values(settings).processes(
-        agent_cores(machine["cores"], "gpu" in result["devices"])
-    )
     commit = f"{(result['commit'] or 'unknown')[:9]}{' (changed since)' if result['dirty'] else ''}"
     tensorflow = versions.get("tensorflow") or versions.get("tensorflow-cpu")
     return (
         f"{counted(machine['cores'], 'core')} of {machine['cpu']}, "
         f"GPU: {', '.join(machine['gpus']) or 'none'}, oneDNN: {machine['onednn']}; "
         f"commit {commit}, TensorFlow {tensorflow}, Python {versions['python']}\n"
-        f"{settings['env_id']}, network {result['network']}, {counted(settings['num_agents'], 'agent')} "
-        f"in {processes} process{'es' if processes > 1 else ''}, "
+        f"{settings['env_id']}, network {result['network']}, {counted(settings['num_agents'], 'agent')}, "
         f"{counted(settings['num_predictors'], 'predictor')}, "
         f"{counted(settings['num_trainers'], 'trainer')}, "
         f"minimum training batch {settings['min_training_batch']}, t_max {settings['t_max']}"

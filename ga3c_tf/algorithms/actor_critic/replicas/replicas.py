@@ -62,8 +62,7 @@ class Replicas(NetworkModel):
             replica.replace(self.replicas[0].weights(), updates)
         self._versions = [updates] * len(self.replicas)
 
-    def store(self) -> None:
-        """Bring all copies up to date too, so that predictions are those of the weights that are stored."""
+    def align(self) -> None:
         for number in range(1, len(self.replicas)):
             self._pull(number, most_behind=1)
 
