@@ -222,7 +222,7 @@ def _run(
 ) -> Run:
     from ga3c_tf.status import PlainStatus, beginning
 
-    report = PlainStatus().show if progress else _nothing
+    report = PlainStatus().show if progress else lambda row: None
     with closing(folder), scheduling_restored(), stopped_by_interrupt(training):
         say(beginning(folder.config, folder.path))
         summary = training.run(report)
@@ -231,10 +231,6 @@ def _run(
 
 def _several(callbacks: Callback | Sequence[Callback]) -> Sequence[Callback]:
     return callbacks if isinstance(callbacks, Sequence) else [callbacks]
-
-
-def _nothing(row: dict) -> None:
-    pass
 
 
 def _command(function: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
@@ -42,7 +41,7 @@ def configure_device(
     _set_threads(intra_op_threads or (cores // 4 if cores >= 8 else 1), inter_op_threads or max(2, cores))
     gpus = tf.config.get_visible_devices("GPU")
     if device == "cpu" or (device == "auto" and not gpus):
-        with _before_start():
+        with contextlib.suppress(RuntimeError):  # of settings that cannot change once TensorFlow has started
             tf.config.set_visible_devices([], "GPU")
         return "/CPU:0"
     number = int(match[1] or 0)
@@ -55,20 +54,18 @@ def configure_device(
             f"device is {device!r}, but TensorFlow finds {len(gpus) or 'no'} GPU"
             f"{'s' if len(gpus) > 1 else ''} here; --device cpu and auto need none"
         )
-    with _before_start():
+    with contextlib.suppress(RuntimeError):  # of settings that cannot change once TensorFlow has started
         for gpu in gpus:
             tf.config.experimental.set_memory_growth(gpu, True)
     return f"/GPU:{number}"
 
 
-def configure_devices(
-    devices: str, intra_op_threads: int | None = None, inter_op_threads: int | None = None
-) -> str:
+def configure_devices(devices: str, intra_op_threads: int | None = None) -> str:
     """Prepare TensorFlow for several devices, as `configure_device` does for one.
 
     Args:
         devices: 'cpu:N' for N logical devices of the CPU, or GPUs, such as 'gpu:0,gpu:1'.
-        intra_op_threads, inter_op_threads: as for `configure_device`.
+        intra_op_threads: as for `configure_device`.
 
     Returns:
         TensorFlow's name of the first device.
@@ -76,15 +73,14 @@ def configure_devices(
     Raises:
         UserError: a GPU does not exist, or TensorFlow has started with fewer logical devices.
     """
-    threads = (intra_op_threads, inter_op_threads)
     if not devices.startswith("cpu:"):
-        first, *_ = [configure_device(device, *threads) for device in devices.split(",")]
+        first, *_ = [configure_device(device, intra_op_threads) for device in devices.split(",")]
         return first
     count = int(devices.removeprefix("cpu:"))
-    with _before_start():
+    with contextlib.suppress(RuntimeError):  # of settings that cannot change once TensorFlow has started
         [cpu] = tf.config.list_physical_devices("CPU")
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * count)
-    device = configure_device("cpu", *threads)
+    device = configure_device("cpu", intra_op_threads)
     if len(tf.config.list_logical_devices("CPU")) < count:
         raise UserError(
             f"devices is {devices!r}, but TensorFlow has started with fewer in this process; start another"
@@ -131,15 +127,8 @@ def make_deterministic(seed: int) -> None:
 def _set_threads(intra_op: int, inter_op: int) -> None:
     """Set TensorFlow's thread counts, unless they are set already."""
     threading = tf.config.threading
-    with _before_start():
+    with contextlib.suppress(RuntimeError):  # of settings that cannot change once TensorFlow has started
         if not threading.get_intra_op_parallelism_threads():
             threading.set_intra_op_parallelism_threads(intra_op)
         if not threading.get_inter_op_parallelism_threads():
             threading.set_inter_op_parallelism_threads(inter_op)
-
-
-@contextlib.contextmanager
-def _before_start() -> Iterator[None]:
-    """Ignore the error that TensorFlow raises for settings that cannot change once it has started."""
-    with contextlib.suppress(RuntimeError):
-        yield

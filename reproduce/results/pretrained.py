@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures.normalized import PAPERS
 from ga3c_tf.reproduce.measures.text import number, table
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.specs import GAMES
@@ -20,7 +21,6 @@ AGAIN = "again.csv"
 """File with further evaluations of the weights beside it, with other seeds than those of their cards, and
 without sticky actions where its column `repeat_action_probability` is 0.
 """
-PAPERS = "GA3C (1 day, GPU)"
 EPISODES = 100
 """Episodes of an evaluation, unless its cell has another number."""
 HEADER = (

@@ -16,7 +16,6 @@ from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.compiled.compilation import CannotCompile, compile_all
 from ga3c_tf.model.compiled.weights import VectorWeights
-from ga3c_tf.model.tensorflow import keras
 
 
 class CompiledModel(Model):
@@ -26,22 +25,15 @@ class CompiledModel(Model):
     `store`. Programs are compiled by `compile`, or else when a batch first needs them.
 
     Args:
-        config, spec, seed, network, device: as for `Model`.
+        config, spec, seed, device: as for `Model`.
 
     Raises:
         CannotCompile: the network or the loss cannot be compiled.
         UserError: as for `Model`.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        spec: EnvironmentSpec,
-        seed: int,
-        network: keras.Model | None = None,
-        device: str | None = None,
-    ):
-        super().__init__(config, spec, seed, network, device)
+    def __init__(self, config: Config, spec: EnvironmentSpec, seed: int, device: str | None = None):
+        super().__init__(config, spec, seed, device=device)
         check_compilable(config, self)
         actor_critic = self._actor_critic
         if self._proximal or actor_critic.loss.scales_step:
