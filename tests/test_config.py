@@ -63,7 +63,7 @@ def test_every_whole_number_has_an_upper_bound(setting):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"epochs": 3}, "--epochs 3 needs --clip-ratio"),
+        ({"epochs": 3}, "--epochs 3 needs --clip-ratio or --correction m2po or --algorithm pqn: without"),
         (
             {"grad_clip_global": 0.5, "grad_clip_norm": 0.5},
             "--grad-clip-norm 0.5 cannot be combined with --grad-clip-global 0.5",

@@ -136,7 +136,9 @@ def _conflicts_of(config: Settings, setting: dataclasses.Field) -> Iterator[Conf
             if lacking := _lacking_all(config, needed):
                 message += f", which {_given(config, lacking)} does not have"
             elif any(needed.cases.values()):
-                message += "".join(f", not {_given(config, other)}" for other in needed.cases)
+                defaults = {field.name: field.default for field in dataclasses.fields(config)}
+                given = [other for other in needed.cases if getattr(config, other) != defaults[other]]
+                message += "".join(f", not {_given(config, other)}" for other in given)
             yield Conflict((name, *needed.cases), _with_reason(message, needed))
     for excluded in rule["excludes"]:
         if _applies(excluded, setting, value) and _holds(config, excluded):

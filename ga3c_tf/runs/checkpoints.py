@@ -182,9 +182,8 @@ class Checkpoints:
         """
         if isinstance(which, int):
             if which not in steps:
-                raise UserError(
-                    f"no checkpoint at {which} agent steps; there are {', '.join(map(str, steps))}"
-                )
+                others = ", ".join(map(str, steps))
+                raise UserError(f"no checkpoint at {which} agent steps; those that exist are at {others}")
             return [which]
         newest_first = steps[::-1]
         best = self.best() if which == "best" else None

@@ -398,7 +398,7 @@ def test_the_last_three_and_the_best_are_kept(tmp_path, weights):
     assert checkpoints.restore("latest") == {"step": 6}
     assert checkpoints.restore(5) == {"step": 5}
     assert checkpoints.restore(np.int64(5)) == {"step": 5}
-    with pytest.raises(UserError, match="no checkpoint at 3 agent steps; there are 2, 4, 5, 6"):
+    with pytest.raises(UserError, match="no checkpoint at 3 agent steps; those that exist are at 2, 4, 5, 6"):
         checkpoints.restore(3)
     for other in (5.0, None, "newest"):
         with pytest.raises(UserError, match="it must be 'best', 'latest' or the agent steps of one"):
