@@ -102,12 +102,12 @@ def test_every_step_is_in_the_memory_once_and_every_sample_is_right(tmp_path, mo
     model, training, summary = run_with_replay(tmp_path, monkeypatch, kind, **queue)
     check_nothing_lost_or_repeated(steps_in(training.session.replay), agents=6)
     assert set(model.samples) <= {place for place, _, _ in steps_in(training.session.replay)}
-    intensity = training.session.replay._intensity
-    due = 2.0 * (intensity.collected - 200)
-    assert due - 16 < intensity.trained <= due
-    assert len(model.samples) in (intensity.trained, intensity.trained - 16)  # the last batch comes too late
+    collected, trained = training.session.replay.states, training.session.replay._trained
+    due = 2.0 * (collected - 200)
+    assert due - 16 < trained <= due
+    assert len(model.samples) in (trained, trained - 16)  # the last batch comes too late
     # at most: of each agent one segment of 5 steps under way and one in the training queue
-    assert summary["sent_steps"] - intensity.collected <= 6 * 2 * 5
+    assert summary["sent_steps"] - collected <= 6 * 2 * 5
 
 
 class KilledAndOverwritten(Killed):
