@@ -38,7 +38,8 @@ class Config(Settings):
     def from_preset(cls, preset: str, given: dict[str, Any]) -> Config:
         """Return the settings of a preset, overridden by `given`.
 
-        Preset values that conflict with given ones, or that nothing reads beside them, are dropped. Any given
+        Preset values that conflict with given ones, or that nothing reads beside them, are dropped. The
+        algorithm is not: a given value that conflicts with it is refused. Any given
         budget replaces the preset's budget. A3C, whose agents are processes with TensorFlow, has one per
         core, unless `given` or the preset says how many.
 
@@ -56,6 +57,8 @@ class Config(Settings):
         values = preset_beside(preset, {name: _checked(name, value) for name, value in given.items()})
         if values.get("system") == "a3c":
             values.setdefault("num_agents", usable_cores())
+        if "algorithm" in PRESETS[preset]:  # what a preset is for is refused, not dropped
+            values.setdefault("algorithm", PRESETS[preset]["algorithm"])
         config = cls(**values)
         check_effects(config, given)
         return config

@@ -172,6 +172,13 @@ def test_a_preset_leaves_out_exactly_what_does_not_fit_beside_what_is_given(pres
         assert unread(with_it, name) or name in conflicting or (name, with_it.system) == ("num_agents", "a3c")
 
 
+@pytest.mark.parametrize("given", [{"system": "a3c"}, {"network": "mlp-lstm"}], ids=str)
+@pytest.mark.parametrize("preset", ["pqn", "dqn", "dqn-atari"])
+def test_a_preset_does_not_silently_become_another_algorithm(preset, given):
+    with pytest.raises(UserError, match=r"--algorithm (pqn|dqn)|--network mlp-lstm"):
+        Config.from_preset(preset, given)
+
+
 @given(st.sampled_from([*PRESETS]), GIVEN)
 @settings(max_examples=200, deadline=None)
 def test_no_preset_makes_what_is_given_invalid(preset, chosen):
