@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ga3c_tf.config import Config
-from ga3c_tf.model.adam import Adam
 from ga3c_tf.model.graph_call import direct_call, trace
-from ga3c_tf.model.rmsprop import RMSProp
+from ga3c_tf.model.optimizers import Adam, RMSProp
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.model.weight_store import Trainable
 

@@ -23,7 +23,7 @@ from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model import device, graph_call
 from ga3c_tf.model import networks as network
 from ga3c_tf.model.device import configure_device
-from ga3c_tf.model.rmsprop import RMSProp
+from ga3c_tf.model.optimizers import RMSProp
 from ga3c_tf.model.tensorflow import import_quietly
 
 SPEC = EnvironmentSpec((4,), "float32", 3)

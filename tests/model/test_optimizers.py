@@ -10,8 +10,7 @@ from checks import batch_of, update
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.experience.spec import EnvironmentSpec
-from ga3c_tf.model.adam import Adam
-from ga3c_tf.model.rmsprop import RMSProp, clip_by_average_norm
+from ga3c_tf.model.optimizers import Adam, RMSProp, clip_by_average_norm
 from ga3c_tf.systems.a3c.adam import adam_step
 from ga3c_tf.systems.a3c.shared_weights import BLOCK
 
@@ -21,7 +20,10 @@ EPSILON = 1e-3
 class SlowRMSProp:
     def __init__(self, weights, decay, momentum, epsilon, centred):
         self.weights = [w.astype(np.float64) for w in weights]
-        self.decay, self.momentum, self.epsilon, self.centred = decay, momentum, epsilon, centred
+        self.decay = decay
+        self.momentum = momentum
+        self.epsilon = epsilon
+        self.centred = centred
         self.squares = [np.ones_like(w) for w in self.weights]
         self.moments = [np.zeros_like(w) for w in self.weights]
         self.means = [np.zeros_like(w) for w in self.weights]
@@ -107,7 +109,8 @@ def test_slots_come_back_from_a_checkpoint(tmp_path):
     def optimizer():
         return RMSProp([tf.Variable([1.0, 2.0])], momentum=0.5)
 
-    first, second = optimizer(), optimizer()
+    first = optimizer()
+    second = optimizer()
     first.apply([tf.constant([3.0, 4.0])], 0.1)
     path = tf.train.Checkpoint(optimizer=first).write(str(tmp_path / "c"))
     tf.train.Checkpoint(optimizer=second).read(path).assert_existing_objects_matched()
@@ -145,7 +148,8 @@ def test_both_steps_of_adam_are_the_slow_ones(shape):
     rng = np.random.default_rng(0)
     start = rng.normal(size=shape).astype(np.float32)
     gradients = rng.normal(0, 2, (4, *shape)).astype(np.float32)
-    variable, steps = tf.Variable(start), tf.Variable(0, dtype=tf.int64)
+    variable = tf.Variable(start)
+    steps = tf.Variable(0, dtype=tf.int64)
     adam = Adam([variable], steps, EPSILON)
 
     @tf.function
@@ -171,7 +175,8 @@ def test_the_epsilon_of_adam_counts_more_than_in_pytorch(steps, times):
     gradients = np.full((steps, 1), 1e-4, np.float32)
     before = slow_adam(np.zeros(1), gradients[:-1], 1.0)[0]
     weight, m, v = slow_adam(np.zeros(1), gradients, 1.0)
-    first, second = m / (1 - 0.9**steps), v / (1 - 0.999**steps)
+    first = m / (1 - 0.9**steps)
+    second = v / (1 - 0.999**steps)
     np.testing.assert_allclose(before - weight, first / (np.sqrt(second) + times * EPSILON), rtol=2e-3)
 
 
@@ -181,10 +186,12 @@ def test_a_checkpoint_of_the_model_continues_bit_for_bit(tmp_path):
 
     def train(model, seed):
         rng = np.random.default_rng(seed)
-        states, actions = rng.normal(size=(6, 4)).astype(np.float32), rng.integers(0, 3, 6).astype(np.int32)
+        states = rng.normal(size=(6, 4)).astype(np.float32)
+        actions = rng.integers(0, 3, 6).astype(np.int32)
         return update(model, batch_of(states, actions, rng.normal(0, 2, 6).astype(np.float32)), 0.01, 0.1)
 
-    first, second = model(0), model(1)
+    first = model(0)
+    second = model(1)
     for seed in range(3):
         train(first, seed)
     assert set(first.checkpoint_objects()) == {"weights", "version", "first_moment", "second_moment"}

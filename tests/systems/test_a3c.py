@@ -30,7 +30,7 @@ from ga3c_tf.experience.divergence import Divergence, SegmentLag
 from ga3c_tf.experience.queues import IndexQueue, RecordQueue
 from ga3c_tf.experience.segments import FreeSlots, Segments
 from ga3c_tf.experience.spec import EnvironmentSpec
-from ga3c_tf.model.rmsprop import RMSProp
+from ga3c_tf.model.optimizers import RMSProp
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.a3c import system as a3c

@@ -15,7 +15,7 @@ from ga3c_tf.algorithms.actor_critic.probabilities import log_policy, log_taken
 from ga3c_tf.algorithms.actor_critic.reductions import size
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import Batch
-from ga3c_tf.model.rmsprop import clip_by_average_norm
+from ga3c_tf.model.optimizers import clip_by_average_norm
 from ga3c_tf.model.tensorflow import tf
 
 METRICS = ("policy_loss", "value_loss", "entropy", "masked")

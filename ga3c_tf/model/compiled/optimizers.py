@@ -1,4 +1,4 @@
-"""RMSProp and Adam on a vector of all weights: the steps of `ga3c_tf/model/rmsprop.py` and `adam.py`.
+"""RMSProp and Adam on a vector of all weights: the steps of `ga3c_tf/model/optimizers.py`.
 
 P is the number of weights.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.model.adam import BETA_1, BETA_2
+from ga3c_tf.model.optimizers import BETA_1, BETA_2
 from ga3c_tf.model.tensorflow import tf
 
 Step = Callable[..., Sequence[tf.Tensor]]

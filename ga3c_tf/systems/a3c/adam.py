@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ga3c_tf.model.adam import BETA_1, BETA_2
+from ga3c_tf.model.optimizers import BETA_1, BETA_2
 from ga3c_tf.systems.a3c.shared_weights import BLOCK
 
 
@@ -17,7 +17,7 @@ def adam_step(
     epsilon: float,
     step: int,
 ) -> None:
-    """Take one step of `ga3c_tf.model.adam.Adam` on one variable.
+    """Take one step of `ga3c_tf.model.optimizers.Adam` on one variable.
 
     Args:
         weight, first_moment, second_moment: float32 arrays of the variable's shape, contiguous; changed in

@@ -75,8 +75,8 @@ def rmsprop_step(
     momentum: float,
     epsilon: float,
 ) -> None:
-    """Take one step of TensorFlow 1's RMSProp (`ga3c_tf.model.rmsprop`) on one variable, in place and without
-    a lock.
+    """Take one step of TensorFlow 1's RMSProp (`ga3c_tf.model.optimizers`) on one variable, in place and
+    without a lock.
 
     The step is kept in an array of this process until it is subtracted from the weights. In the shared slot
     another process could overwrite it. Then one step would be taken twice and the other not at all.
@@ -85,7 +85,7 @@ def rmsprop_step(
         weight, mean_square, slot: float32 arrays of the variable's shape, contiguous; changed in place.
             `slot` holds the momentum, and is not changed if `momentum` is 0.
         gradient: float32 array of the same shape.
-        learning_rate, decay, momentum, epsilon: as in `ga3c_tf.model.rmsprop.RMSProp`.
+        learning_rate, decay, momentum, epsilon: as in `ga3c_tf.model.optimizers.RMSProp`.
     """
     rate, keep, factor, floor = (
         np.float32(number) for number in (learning_rate, 1 - decay, momentum, epsilon)
