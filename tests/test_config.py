@@ -685,6 +685,11 @@ def test_every_setting_has_help_a_group_and_an_option_of_its_own():
     assert len({spelled(field.name) for field in fields}) == len(fields)
 
 
+def test_an_option_without_a_default_is_to_be_left_out():
+    with pytest.raises(UserError, match=r"--devices cpu:2 is for .*; leave it out with --system a3c$"):
+        Config(devices="cpu:2", system="a3c")
+
+
 def test_a_preset_gives_way_to_what_is_given():
     assert Config.from_preset("default", {"minutes": None}).adjustment == "fast"
     assert Config.from_preset("paper", {"minutes": 1.0}).adjustment == "paper"

@@ -129,6 +129,8 @@ def _conflicts_of(config: Settings, setting: dataclasses.Field) -> Iterator[Conf
     if rule["refused_elsewhere"] and chooser:
         readers = _listed(rule[READERS[chooser]], "or")
         usual = f"{_given(config, chooser)} requires {spelled(name, setting.default)}"
+        if setting.default is None:
+            usual = f"leave it out with {_given(config, chooser)}"
         yield Conflict((name,), f"{option} is for {spelled(chooser)} {readers}; {usual}")
     for needed in rule["needs"]:
         if _applies(needed, setting, value) and not _holds(config, needed):
