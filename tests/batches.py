@@ -46,7 +46,8 @@ def batches_of(config, shape, dtype, seed=0):
         yield batch
 
 
-def updates_of(config, shape, dtype, seed=0):
-    """Endless updates: batches, or their minibatches."""
+def updates_of(config, model, shape, dtype, seed=0):
+    """Endless updates: batches, or the minibatches that the model needs."""
     minibatches = Minibatches(config)
-    return itertools.chain.from_iterable(map(minibatches.of, batches_of(config, shape, dtype, seed)))
+    for batch in batches_of(config, shape, dtype, seed):
+        yield from minibatches.of(batch, model.needs_segments)

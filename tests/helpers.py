@@ -332,6 +332,7 @@ class CheckingModel:
 
     metrics = ("policy_loss", "value_loss", "entropy")
     updates_per_call = 1
+    needs_segments = False
     initial_carry = NO_CARRY
 
     def __init__(self, *args, **kwargs):

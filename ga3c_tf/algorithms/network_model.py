@@ -27,6 +27,7 @@ class NetworkModel(ABC):
 
     metrics: tuple[str, ...]
     updates_per_call = 1
+    needs_segments = False
     initial_carry = NO_CARRY
     network: keras.Model
     dtype_policy: str

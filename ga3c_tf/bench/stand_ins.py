@@ -59,6 +59,7 @@ class InstantModel:
     """
 
     updates_per_call = 8
+    needs_segments = False
 
     def __init__(self, most: int, num_actions: int, metrics: Sequence[str]):
         self.metrics = tuple(metrics)

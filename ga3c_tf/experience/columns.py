@@ -207,7 +207,7 @@ class Batch:
         steps = np.concatenate(
             [np.arange(ends[number] - self.lengths[number], ends[number]) for number in numbers]
         )
-        return self.part(numbers, steps)
+        return _Minibatch(self, steps, numbers)
 
     def part(self, segments: np.ndarray | slice, steps: np.ndarray | slice) -> Batch:
         """Return a batch of some segments, whole, with all columns.
@@ -224,14 +224,15 @@ class Batch:
 
 
 class _Minibatch(Batch):
-    """Some steps of a batch. A column is copied when it is first read."""
+    """Some steps of a batch, or some of its segments. A column is copied when it is first read."""
 
-    __slots__ = ("_steps", "_whole")
+    __slots__ = ("_segments", "_steps", "_whole")
 
-    def __init__(self, whole: Batch, steps: np.ndarray):
+    def __init__(self, whole: Batch, steps: np.ndarray, segments: np.ndarray | None = None):
         super().__init__(whole.schema)
         self._whole = whole
         self._steps = steps
+        self._segments = segments
 
     @property
     def whole(self) -> Batch:
@@ -243,10 +244,16 @@ class _Minibatch(Batch):
 
     def __getattr__(self, name: str) -> Any:
         columns = vars(self._whole)
-        if name not in columns or any(name == column.name for column in self.schema.along("segment")):
+        of_segments = any(name == column.name for column in self.schema.along("segment"))
+        rows = self._segments if of_segments else self._steps
+        if name not in columns or rows is None:
             return super().__getattr__(name)
-        vars(self)[name] = columns[name][self.steps]
+        vars(self)[name] = columns[name][rows]
         return vars(self)[name]
+
+    def part(self, segments: np.ndarray | slice, steps: np.ndarray | slice) -> Batch:
+        numbers = None if self._segments is None else self._segments[segments]
+        return _Minibatch(self._whole, self._steps[steps], numbers)
 
     def __len__(self) -> int:
         return len(self.steps)

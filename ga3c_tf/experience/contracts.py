@@ -102,6 +102,7 @@ class Learner(Protocol):
     Attributes:
         metrics: names of the metrics of its updates.
         updates_per_call: number of batches that one call should have at most.
+        needs_segments: whether an update reads columns of segments, so that minibatches must have whole ones.
     """
 
     @property
@@ -109,6 +110,9 @@ class Learner(Protocol):
 
     @property
     def updates_per_call(self) -> int: ...
+
+    @property
+    def needs_segments(self) -> bool: ...
 
     def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
         """Make one update on each batch, in this order.

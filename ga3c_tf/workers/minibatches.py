@@ -26,18 +26,20 @@ class Minibatches:
         stream = np.random.SeedSequence(self._config.seed, spawn_key=(0, 0, agent_steps))
         self._random = np.random.default_rng(stream)
 
-    def of(self, batch: Batch) -> Iterator[Batch]:
+    def of(self, batch: Batch, whole_segments: bool = False) -> Iterator[Batch]:
         """Yield the minibatches of a batch: in each epoch its steps are shuffled and split into nearly equal
         parts, of which `Settings.minibatches_of` gives the number.
 
-        A recurrent network needs whole segments, so that these are shuffled and split in place of steps.
         Without minibatches the batch itself is yielded once.
+
+        Args:
+            batch: the batch.
+            whole_segments: whether segments are shuffled and split in place of steps.
         """
         config = self._config
         if not config.has_minibatches:
             yield batch
             return
-        whole_segments = hasattr(batch, "carries")
         count = len(batch.lengths) if whole_segments else len(batch)
         parts = min(config.minibatches_of(len(batch)), count)
         for _ in range(config.epochs):

@@ -48,7 +48,10 @@ class Updater:
         Raises:
             Diverged: too many updates have been skipped.
         """
-        parts = itertools.chain.from_iterable(map(self._minibatches.of, batches))
+        whole_segments = self._learner.needs_segments
+        parts = itertools.chain.from_iterable(
+            self._minibatches.of(batch, whole_segments) for batch in batches
+        )
         while call := list(itertools.islice(parts, self._learner.updates_per_call)):
             results = self._learner.train(call, self._rates())
             for part, result in zip(call, results, strict=True):

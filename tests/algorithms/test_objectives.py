@@ -6,8 +6,8 @@ from checks import batch_of
 
 from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
 from ga3c_tf.algorithms.actor_critic.losses import actor_critic
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
-from ga3c_tf.errors import UserError
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import tf
 
@@ -79,14 +79,17 @@ def reads_lengths(batch, config):
     return policy_loss, value_loss + 0.0 * tf.reduce_sum(tf.cast(batch.lengths, tf.float32)), entropy
 
 
-def test_a_loss_of_whole_segments_is_refused_where_updates_are_on_shuffled_steps():
-    settings = {"loss": "test_objectives:reads_lengths", "clip_ratio": 0.2}
-    with pytest.raises(
-        UserError,
-        match="reads lengths, of whole segments; without memory it goes with --epochs 1 and",
-    ):
-        gradients(epochs=2, **settings)
-    with pytest.raises(UserError, match="reads lengths"):
-        gradients(minibatch_size=4, **settings)
-    with pytest.raises(UserError, match="correction 'v-trace' reads lengths"):
-        gradients(minibatch_size=4, correction="v-trace")
+@pytest.mark.parametrize(
+    ("settings", "needed"),
+    [
+        ({}, False),
+        ({"clip_ratio": 0.2, "correction": "decoupled-ppo"}, False),
+        ({"loss": "test_objectives:reads_lengths"}, True),
+        ({"correction": "v-trace"}, True),
+        ({"clip_ratio": 0.2, "correction": "deepseek-v3.2"}, True),
+        ({"network": "mlp-lstm"}, True),
+    ],
+)
+def test_a_loss_or_a_network_that_reads_segments_needs_whole_ones(settings, needed):
+    model = Model(Config(**{"network": "mlp", **settings}), EnvironmentSpec((4,), "float32", 3), 0)
+    assert model.needs_segments is needed

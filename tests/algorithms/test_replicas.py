@@ -42,6 +42,13 @@ SETTINGS = {
         "grad_clip_global": 0.5,
         "loss_reduction": "mean",
     },
+    "v-trace+ppo": {
+        "correction": "v-trace+ppo",
+        "clip_ratio": 0.2,
+        "epochs": 2,
+        "minibatch_size": 7,
+        **RMSPROP,
+    },
 }
 
 
@@ -109,7 +116,7 @@ def test_several_devices_train_as_one_does_on_the_whole_batch(settings, devices,
     config = config_of(devices, **SETTINGS[settings])
     replicas = replicas_of(config, replica=replica)
     model = plain_of(config, replicas)
-    for batch in updates_of(config, SHAPE, "float32"):
+    for batch in updates_of(config, model, SHAPE, "float32"):
         [result] = replicas.train([batch], RATES)
         [expected] = model.train([batch], RATES)
         assert (result.version, result.applied) == (expected.version, expected.applied)

@@ -320,7 +320,8 @@ def test_minibatches_are_of_whole_segments():
     states = random_states((4,), np.float32)
     carries = np.arange(2.0 * len(LENGTHS), dtype=np.float32).reshape(-1, 2)
     batch = batch_of(states, carries, agents=np.repeat(np.arange(len(LENGTHS)), LENGTHS))
-    minibatches = list(Minibatches(Config(clip_ratio=0.2, epochs=2, minibatch_size=4, seed=1)).of(batch))
+    config = Config(clip_ratio=0.2, epochs=2, minibatch_size=4, seed=1)
+    minibatches = list(Minibatches(config).of(batch, whole_segments=True))
     assert len(minibatches) == 2 * round(B / 4)
     seen = []
     for part in minibatches:

@@ -120,6 +120,7 @@ def test_an_updater_calls_its_learner_as_seldom_as_it_allows():
     class Several:
         metrics = ()
         updates_per_call = 3
+        needs_segments = False
 
         def train(self, batches, rates):
             calls.append([len(batch) for batch in batches])
@@ -129,6 +130,28 @@ def test_an_updater_calls_its_learner_as_seldom_as_it_allows():
     updater = Updater(Several(), observer, Minibatches(CONFIG), lambda: Rates(0.01))
     updater.train_on(batch_of(size) for size in range(1, 8))
     assert calls == [[1, 2, 3], [4, 5, 6], [7]] and observer.updates == 7
+
+
+@pytest.mark.parametrize("needed", [False, True])
+def test_minibatches_are_of_whole_segments_where_the_learner_needs_them(needed):
+    trained = []
+
+    class Noting:
+        metrics = ()
+        updates_per_call = 1
+        needs_segments = needed
+
+        def train(self, batches, rates):
+            trained.extend(batches)
+            return [UpdateResult({}, UNKNOWN, 1, applied=True) for _ in batches]
+
+    config = Config(epochs=2, minibatch_size=4, clip_ratio=0.2)
+    updater = Updater(Noting(), Stats((), 10), Minibatches(config), lambda: Rates(0.01))
+    batch = batch_of(12)
+    batch.lengths = np.array([4, 4, 4])
+    updater.train_on([batch])
+    assert [len(part) for part in trained] == [4] * 6
+    assert [hasattr(part, "lengths") for part in trained] == [needed] * 6
 
 
 def test_a_learner_skips_an_update_that_is_not_finite(learner):

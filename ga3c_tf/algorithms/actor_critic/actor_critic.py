@@ -14,7 +14,6 @@ from ga3c_tf.algorithms.actor_critic.gradients import Gradients, GraphOutputs, O
 from ga3c_tf.algorithms.actor_critic.probabilities import policy
 from ga3c_tf.algorithms.network_model import check_states, check_steps
 from ga3c_tf.config import Config
-from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import PROXIMAL, SCHEMA, Batch, Schema
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction
 from ga3c_tf.experience.spec import EnvironmentSpec
@@ -52,8 +51,7 @@ class ActorCritic:
             index of its variable.
 
     Raises:
-        UserError: the network cannot be built or does not fit the states; the loss fails, or needs whole
-            segments where updates use minibatches.
+        UserError: the network cannot be built or does not fit the states, or the loss fails.
     """
 
     def __init__(
@@ -86,7 +84,6 @@ class ActorCritic:
             columns = (*schema.remembering(len(self.initial_carry)).columns, PROXIMAL)
             self.columns = [column for column in columns if column.name in read]
             self._dtypes = [tf.as_dtype(column.dtype) for column in self.columns]
-            self._check_minibatches()
             self.variables = [variable.value for variable in self.network.trainable_variables]
             self._predict = direct_call(trace(self._prediction_graph, inputs))
             gradients = self.trace_gradients()
@@ -103,6 +100,11 @@ class ActorCritic:
     def has_memory(self) -> bool:
         """Whether the network is recurrent."""
         return len(self.initial_carry) > 0
+
+    @property
+    def needs_segments(self) -> bool:
+        """Whether an update reads columns of segments."""
+        return any(column.axis == "segment" for column in self.columns)
 
     def trace_gradients(self) -> Any:
         """Return TensorFlow's ConcreteFunction from states, beta and columns to `GraphOutputs`."""
@@ -162,19 +164,6 @@ class ActorCritic:
                 tf.constant(batch.states), tf.constant(beta, tf.float32), *columns
             )
         return Gradients.unpacked(tensors, numbers.numpy())
-
-    def _check_minibatches(self) -> None:
-        """Refuse a loss that reads columns of whole segments where updates use shuffled steps.
-
-        Those of a recurrent network use shuffled segments.
-        """
-        of_segments = [column.name for column in self.columns if column.axis == "segment"]
-        if of_segments and self._config.has_minibatches and not self.has_memory:
-            raise UserError(
-                f"loss {self._config.loss!r} with correction {self._config.correction_used!r} reads "
-                f"{of_segments[0]}, of whole segments; without memory it goes with --epochs 1 and "
-                "--minibatch-size 0"
-            )
 
     def check(self, batch: Batch) -> None:
         """Refuse states and columns of a wrong shape: TensorFlow would broadcast or cut them.

@@ -72,6 +72,7 @@ class Model(NetworkModel):
         self.dtype_policy = actor_critic.dtype_policy
         self.states = actor_critic.states
         self.initial_carry = actor_critic.initial_carry
+        self.needs_segments = actor_critic.needs_segments
         if store is None:
             self._store = DeviceWeights(config, actor_critic, self.version, device)
         else:

@@ -51,7 +51,9 @@ class BeyondPaperSettings(QLearningSettings):
         high=1,
         systems=ONE_MODEL,
         read_with=[beside(correction=CLIPPED, when=[SET])],
-        needs=[beside(correction=CLIPPED)],
+        needs=[
+            beside(correction=CLIPPED, because="'+' joins one of them to another part, as in v-trace+ppo")
+        ],
         algorithms=ACTOR_CRITIC,
     )
     correction: str | None = declare(

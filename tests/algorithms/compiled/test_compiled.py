@@ -75,7 +75,7 @@ def assert_equal_over(updates, settings, shape=VECTOR[0], dtype=VECTOR[1], seed=
     """Make so many updates with both models, in calls of several, and compare all that comes out."""
     config, plain, compiled = models(settings, shape, dtype)
     skipped = 0
-    for call in in_calls(updates_of(config, shape, dtype, seed), updates):
+    for call in in_calls(updates_of(config, plain, shape, dtype, seed), updates):
         expected = plain.train(call, RATES)
         results = compiled.train(call, RATES)
         assert_same_results(results, expected)
@@ -100,6 +100,13 @@ FAST = {
         "optimizer": "adam",
         "grad_clip_global": 0.5,
         "loss_reduction": "mean",
+    },
+    "v-trace+ppo": {
+        "correction": "v-trace+ppo",
+        "clip_ratio": 0.2,
+        "epochs": 2,
+        "minibatch_size": 4,
+        **RMSPROP,
     },
 }
 SLOW = {
@@ -257,7 +264,7 @@ def pair():
 def trained(pair):
     """Settings, and a plain and a compiled model after the same updates."""
     config, plain, compiled = pair
-    for call in in_calls(updates_of(config, *VECTOR), 20):
+    for call in in_calls(updates_of(config, plain, *VECTOR), 20):
         plain.train(call, RATES)
     hand_over(plain, compiled)
     return pair
@@ -265,7 +272,7 @@ def trained(pair):
 
 def test_checkpoints_of_one_are_continued_by_the_other(trained):
     config, plain, compiled = trained
-    updates = updates_of(config, *VECTOR)
+    updates = updates_of(config, plain, *VECTOR)
     other = Model(config, EnvironmentSpec(*VECTOR, ACTIONS), 2)
     for before, after in ((compiled, other), (other, compiled), (compiled, other)):
         hand_over(before, after)
@@ -293,7 +300,7 @@ def test_only_what_a_system_trains_on_is_compiled():
 
 def test_a_call_is_one_operation_and_makes_no_tensor_of_the_states(trained, monkeypatch):
     config, _, compiled = trained
-    call = next(in_calls(updates_of(config, *VECTOR), 6, sizes=[6]))
+    call = next(in_calls(updates_of(config, compiled, *VECTOR), 6, sizes=[6]))
     compiled.train(call, RATES)
     compiled.predict(call[0].states)
     run = []

@@ -43,6 +43,7 @@ class Replicas(NetworkModel):
         self.dtype_policy = first.dtype_policy
         self.states = first.states
         self.initial_carry = first.initial_carry
+        self.needs_segments = first.needs_segments
         self.version = first.version
         self.replicas = replicas
         self._config = config
