@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import multiprocessing
 from typing import Any
 
@@ -161,9 +162,16 @@ class StateEnvironment(gymnasium.Wrapper):
         return self._to_state(observation), info
 
     def step(self, action: int):
-        """Take one step. Return the state, raw reward, terminated, truncated and the environment's info."""
+        """Take one step. Return the state, raw reward, terminated, truncated and the environment's info.
+
+        Raises:
+            UserError: the reward is not finite. Clipped, not-a-number would be a reward of -1.
+        """
         observation, reward, terminated, truncated, info = self.env.step(int(action) + self._first_action)
-        return self._to_state(observation), float(reward), bool(terminated), bool(truncated), info
+        reward = float(reward)
+        if not math.isfinite(reward):
+            raise UserError(f"{self._env_id} gave the reward {reward}; it must be finite")
+        return self._to_state(observation), reward, bool(terminated), bool(truncated), info
 
     def render(self):
         """Return what the environment's `render` returns.

@@ -100,7 +100,8 @@ class RunFolder:
 
         Args:
             path: the folder.
-            say: called with one line about each recorded setting that is no longer supported.
+            say: called with one line about each recorded setting that is no longer supported, and about a
+                missing or damaged meta.json.
 
         Raises:
             UserError: `path` is not a run folder, its settings are unreadable, it contains links, or it is in
@@ -108,6 +109,8 @@ class RunFolder:
         """
         run = cls(path, read_config(path, "training", say))
         check_no_links(path)
+        if not read_sessions(path):
+            say(f"{path / 'meta.json'} is missing or damaged; config.json is not checked against it")
         try:
             run._take_lock()
         except OSError as error:

@@ -162,7 +162,7 @@ def run_environment(
                     outcome = EvaluationStep(state, 0.0, False, False)
                 else:
                     state, reward, terminated, truncated, _ = environment.step(order)
-                    outcome = EvaluationStep(state, _finite(float(reward)), bool(terminated), bool(truncated))
+                    outcome = EvaluationStep(state, float(reward), bool(terminated), bool(truncated))
                 pipe.send(outcome)
     except BaseException as error:  # an environment may raise anything, and may end the program
         text = f"an environment failed: {one_line(error)}\n{traceback.format_exc()}".rstrip()
@@ -175,10 +175,3 @@ def _orders(pipe: connection.Connection) -> Iterator[int | None]:
     with contextlib.suppress(EOFError, OSError):
         while True:
             yield pipe.recv()
-
-
-def _finite(reward: float) -> float:
-    """Return a reward; raise UserError if it is not finite, since no score could have it."""
-    if not math.isfinite(reward):
-        raise UserError(f"the environment gave the reward {reward}; it must be finite")
-    return reward

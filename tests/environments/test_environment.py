@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -469,6 +470,16 @@ class Wrong(gymnasium.Env):
         return self._observe(), 0.0, False, False, {}
 
 
+class Rewarding(Wrong):
+    """Gives what `observe` makes as its reward."""
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1), {}
+
+    def step(self, action):
+        return np.zeros(1), self._observe(), False, False, {}
+
+
 class Old(Wrong):
     """Has the interface before Gymnasium."""
 
@@ -513,6 +524,14 @@ class Old(Wrong):
         (
             lambda: Wrong(spaces.Box(-1, 1, (2,), float), lambda: np.array([0, 1e300])),
             "ValueError: .*not finite",
+        ),
+        (
+            lambda: Rewarding(spaces.Box(-1, 1, (1,)), lambda: np.float64("nan")),
+            "gave the reward nan; it must be finite$",
+        ),
+        (
+            lambda: Rewarding(spaces.Box(-1, 1, (1,)), lambda: -math.inf),
+            "gave the reward -inf; it must be finite$",
         ),
         (
             lambda: Old(spaces.Box(-1, 1, (4,)), lambda: np.zeros(4)),

@@ -210,10 +210,14 @@ def test_one_wrong_quotation_mark_takes_one_row(run, tmp_path):
     assert len(read_rows(folder / "episodes.csv", EPISODE_COLUMNS)) == len(lines) - 3
 
 
-def test_a_damaged_meta_file_is_kept_aside(run, tmp_path):
+def test_a_damaged_meta_file_is_kept_aside_and_told(run, tmp_path):
     folder = shutil.copytree(run, tmp_path / "run")
+    said = []
+    RunFolder.open(folder, said.append).close()
+    assert not said
     (folder / "meta.json").write_text("{")
-    opened = RunFolder.open(folder)
+    opened = RunFolder.open(folder, said.append)
+    assert len(said) == 1 and "meta.json is missing or damaged; config.json is not checked" in said[0]
     opened.continue_with(opened.config, ["ga3c-tf"], {"device": "/CPU:0", "gpus": []}, 1.5)
     opened.close()
     assert len(json.loads((folder / "meta.json").read_text())["sessions"]) == 1

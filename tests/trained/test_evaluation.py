@@ -230,7 +230,7 @@ def test_an_environment_that_has_played_its_episodes_rests():
             0.7,
             "an environment was at one step or reset for 0.7 s, the --agent-timeout of this run",
         ),
-        ("unruly:WithoutNumber", 100.0, "the environment gave the reward nan; it must be finite"),
+        ("unruly:WithoutNumber", 100.0, "unruly:WithoutNumber-v0 gave the reward nan; it must be finite"),
     ],
 )
 def test_an_environment_that_cannot_be_scored_is_refused_in_one_line(kind, seconds, message):
