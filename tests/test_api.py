@@ -45,13 +45,14 @@ def test_importing_the_package_loads_nothing_heavy():
     assert subprocess.check_output([sys.executable, "-c", program], text=True) == "\n"
 
 
-def test_a_resumed_serial_run_has_other_global_random_numbers(tmp_path):
+def test_a_resumed_serial_run_has_other_global_random_numbers(tmp_path, capsys):
     """Its environment draws the score of each episode from the global generator."""
-    settings = {**SMALL, "serial": True, "run_dir": str(tmp_path / "run")}
+    settings = {**SMALL, "serial": True, "run_dir": str(tmp_path / "run"), "callbacks": None}
     before = random.getstate(), str(np.random.get_state())  # noqa: NPY002
     run = ga3c_tf.train("helpers:Lottery-v0", steps=40, **settings)
     first = run.episodes()["score"]
     both = run.resume(steps=80, progress=False).episodes()["score"]
+    assert not capsys.readouterr().out
     # This program keeps its own.
     assert (random.getstate(), str(np.random.get_state())) == before  # noqa: NPY002
     assert 40 <= len(first) < len(both) and not set(first) & set(both[len(first) :])
@@ -114,6 +115,7 @@ def test_a_run_is_trained_continued_evaluated_and_loaded(tmp_path, capsys):
     )
     assert scores.interval_95[0] <= scores.mean <= scores.interval_95[1]
     assert again.evaluate(episodes=4, seed=3) == scores
+    assert "most probable action" in again.evaluate(episodes=1, greedy=True).protocol
     sampling = ga3c_tf.load_agent(run.path, seed=7)
     assert sampling.evaluate(episodes=4, seed=3).scores == sampling.evaluate(episodes=4, seed=3).scores
     agent = ga3c_tf.load_agent(run.path, checkpoint="latest", greedy=True)

@@ -387,8 +387,7 @@ def test_numbers_and_paths_of_other_libraries_are_taken(tmp_path):
     assert config.run_dir == str(tmp_path / "run") and Config.from_json(config.to_json()) == config
     with pytest.raises(UserError, match="must be a whole number"):
         Config(num_agents=True)
-    with pytest.raises(UserError, match="must be a whole number"):
-        Config(num_agents=4.0)
+    assert repr(Config(steps=4e6).steps) == "4000000"
 
 
 def test_settings_that_something_reads_are_taken():

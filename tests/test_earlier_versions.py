@@ -114,6 +114,7 @@ def invented(monkeypatch):
 
 
 def write_settings(folder, **settings):
+    (folder / "meta.json").write_text('{"sessions": [{}]}')  # one that has no digest of config.json
     (folder / "config.json").write_text(json.dumps({"env_id": "CartPole-v1", "seed": 1, **settings}))
 
 

@@ -86,15 +86,18 @@ class Run:
         given = {**self._functions, **options}
         return load_agent(self.path, checkpoint=checkpoint, trust_code=self._trust_code, **given)
 
-    def evaluate(self, episodes: int = 30, checkpoint: str | int = "best", seed: int = 0) -> Scores:
+    def evaluate(
+        self, episodes: int = 30, checkpoint: str | int = "best", seed: int = 0, **options: Any
+    ) -> Scores:
         """Play whole episodes with the agent of a checkpoint and return their raw scores.
 
         Args:
             episodes: number of episodes.
             checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint.
             seed: seed of the environments and of the sampled actions; the same seed gives the same scores.
+            options: as for `agent`, such as `greedy=True`.
         """
-        return self.agent(checkpoint, seed=seed).evaluate(episodes, seed)
+        return self.agent(checkpoint, seed=seed, **options).evaluate(episodes, seed)
 
     def resume(self, **changes: Any) -> Run:
         """Continue the training from the newest checkpoint and return the run.
@@ -122,7 +125,7 @@ def train(
     *,
     preset: str = USUAL_PRESET,
     progress: bool = True,
-    callbacks: Callback | Sequence[Callback] = (),
+    callbacks: Callback | Sequence[Callback] | None = None,
     **settings: Unpack[TrainSettings],
 ) -> Run:
     """Train an agent until its budget is reached, and return the run.
@@ -134,8 +137,9 @@ def train(
         env: Gymnasium id such as 'CartPole-v1' or 'ALE/Pong-v5', an environment, of which each agent gets a
             copy, or a function that makes one.
         preset: name of the preset to start from; `settings` override its values.
-        progress: whether to print a line every few seconds.
-        callbacks: one or several objects of `ga3c_tf.callbacks` or your own, called during the training.
+        progress: whether to print a line at the start and every few seconds.
+        callbacks: one or several objects of `ga3c_tf.callbacks` or your own, called during the training; None
+            is none.
         settings: any setting of `ga3c-tf train`, by its name in `Config`, such as `minutes=2`, `seed=1` or
             `num_agents=8`. None is the same as leaving a setting out. Without `seed`, a random seed is drawn.
             `network` may be a `keras.Model`, whose weights are the initial ones, or a function, as `loss`.
@@ -170,14 +174,14 @@ def resume(
     *,
     progress: bool = True,
     trust_code: bool = False,
-    callbacks: Callback | Sequence[Callback] = (),
+    callbacks: Callback | Sequence[Callback] | None = None,
     **changes: Unpack[RunChanges],
 ) -> Run:
     """Continue the training of a run folder from its newest checkpoint.
 
     Args:
         path: the run folder.
-        progress: whether to print a line every few seconds.
+        progress: as for `train`.
         trust_code: whether to import custom code that the run's settings name.
         callbacks: as for `train`; those of earlier sessions are not recorded.
         changes: settings to change, such as `learning_rate` or a new budget (`steps`, `minutes` or
@@ -224,13 +228,14 @@ def _run(
 
     report = PlainStatus().show if progress else lambda row: None
     with closing(folder), scheduling_restored(), stopped_by_interrupt(training):
-        say(beginning(folder.config, folder.path))
+        if progress:
+            say(beginning(folder.config, folder.path))
         summary = training.run(report)
     return Run(folder.path, summary, trust_code, functions)
 
 
-def _several(callbacks: Callback | Sequence[Callback]) -> Sequence[Callback]:
-    return callbacks if isinstance(callbacks, Sequence) else [callbacks]
+def _several(callbacks: Callback | Sequence[Callback] | None) -> Sequence[Callback]:
+    return callbacks if isinstance(callbacks, Sequence) else [callbacks] if callbacks else []
 
 
 def _command(function: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ga3c_tf.bench.components import INSTANT
 from ga3c_tf.bench.report import machine_and_settings
 
-CELL = 20  # characters
+CELL = 22  # characters
 KINDS = {"prediction_ms": "prediction", "update_ms": "update"}
 
 
@@ -26,7 +26,7 @@ def answer(device: str, servers: Mapping[str, dict]) -> str:
     bare = [name for name in servers if name.startswith("network without")]
     best = max(bare, key=lambda name: servers[name]["predictions_per_s"])
     rate = servers[best]["predictions_per_s"]
-    path = 1 - rate / servers[INSTANT]["predictions_per_s"]
+    path = max(0.0, 1 - rate / servers[INSTANT]["predictions_per_s"])
     return (
         f"Everything but environment and arithmetic allows {rate:,.0f} predictions/s on {device} ({best}). "
         f"The path of the calls takes {path:.0%} of that time; pipes, queues and threads take the rest."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import rich_click as click
-from click.types import convert_type
+from click.types import IntParamType, convert_type
 
 from ga3c_tf.config import MOST_EPISODE_STEPS, Config, is_optional, setting_type, spelled
 from ga3c_tf.config.declaration import GROUPS
@@ -30,6 +31,24 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
         return number
+
+
+class WholeNumber(IntParamType):
+    """A whole number, which may be written as 4e6."""
+
+    def convert(self, value, param, ctx):
+        """Return the number, or fail with a message for the user."""
+        if isinstance(value, str) and "e" in value.lower():
+            with contextlib.suppress(ValueError):
+                if (number := float(value)).is_integer():
+                    return int(number)
+        return super().convert(value, param, ctx)
+
+
+def setting_param(name: str) -> click.ParamType:
+    """Return how the words of the command line give a setting."""
+    kind = setting_type(name)
+    return WholeNumber() if kind is int else convert_type(kind)
 
 
 def number_in_words(kind: click.ParamType) -> str | None:
@@ -82,7 +101,7 @@ def setting_options(names: Sequence[str], usual: Mapping[str, Any]):
             command = click.option(
                 declaration,
                 name,
-                type=click.Choice(rule["choices"]) if rule["choices"] else kind,
+                type=click.Choice(rule["choices"]) if rule["choices"] else setting_param(name),
                 default=None,
                 help=text,
                 panel="Options" if name in FIRST else rule["group"].capitalize(),
@@ -121,7 +140,7 @@ def _changes(context: click.Context, parameter: click.Parameter, words: Sequence
         if setting and text == "none" and is_optional(name) and name != "correction":
             changes[name] = None
         elif setting:
-            changes[name] = convert_type(setting_type(name)).convert(text, parameter, context)
+            changes[name] = setting_param(name).convert(text, parameter, context)
         else:
             changes[name] = text
     return changes

@@ -15,7 +15,14 @@ import rich_click as click
 from click.core import ParameterSource
 from click.globals import get_current_context
 
-from ga3c_tf.cli.options import changes_option, config_options, ray_option, run_argument, trust_option
+from ga3c_tf.cli.options import (
+    WholeNumber,
+    changes_option,
+    config_options,
+    ray_option,
+    run_argument,
+    trust_option,
+)
 from ga3c_tf.cli.terminal import command_line, signals_to_answer
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
@@ -94,9 +101,9 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
 
 @click.command()
 @run_argument
-@click.option("--steps", type=int, help="Total agent steps to reach, including earlier sessions.")
+@click.option("--steps", type=WholeNumber(), help="Total agent steps to reach, including earlier sessions.")
 @click.option("--minutes", type=float, help="Total minutes of training to reach, including earlier sessions.")
-@click.option("--episodes", type=int, help="Total episodes to reach, including earlier sessions.")
+@click.option("--episodes", type=WholeNumber(), help="Total episodes to reach, including earlier sessions.")
 @click.option("--target-score", type=float, help="Rolling score to reach; the budget stays.")
 @changes_option
 @click.option(

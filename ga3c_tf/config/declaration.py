@@ -173,6 +173,8 @@ def _plain(kind: type, value: Any) -> Any:
         return value
     if kind is int and isinstance(value, numbers.Integral):
         return int(value)
+    if kind is int and isinstance(value, float) and value.is_integer():  # such as 4e6
+        return int(value)
     if kind is float and isinstance(value, numbers.Real):
         try:
             return float(value)
