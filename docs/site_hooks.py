@@ -18,7 +18,7 @@ from ga3c_tf.config.declaration import GROUPS, plain_text
 from ga3c_tf.config.declared.beyond import BEYOND_PAPER
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.config.rules import only_with
-from ga3c_tf.experience.columns import SCHEMA
+from ga3c_tf.experience.columns import COLUMNS, along
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTENT = (
@@ -182,7 +182,7 @@ def _columns() -> str:
     parts = []
     for title, size, axis in (("Columns of steps", "B", "step"), ("Columns of segments", "S", "segment")):
         rows = []
-        for column in SCHEMA.along(axis):
+        for column in along(COLUMNS, axis):
             shape = ", ".join(map(str, (size, *column.shape)))
             rows.append((f"`{column.name}`", f"{column.dtype.__name__} [{shape}]", column.meaning))
         parts.append(f"## {title}\n\n{_table(('column', 'type', 'meaning'), rows)}")

@@ -18,7 +18,7 @@ from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.columns import SCHEMA, Batch
+from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, read_rows
 
@@ -199,7 +199,7 @@ def test_the_default_is_the_papers():
     batch = Batch(
         actions=tf.constant([1, 0]), **{name: tf.constant(values) for name, values in columns.items()}
     )
-    found = losses.find_loss(config, 2, SCHEMA).compute(batch).losses
+    found = losses.find_loss(config, 2).compute(batch).losses
     assert found == losses.actor_critic(batch, config) != losses.actor_critic(batch, Config())
 
 

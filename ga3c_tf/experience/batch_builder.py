@@ -70,7 +70,7 @@ class BatchBuilder:
         columns = {name: column[: self._size] for name, column in self._steps.items()}
         columns |= {name: column[: self._count] for name, column in self._segments.items()}
         self._begin()
-        return Batch(self._memory.schema, **columns)
+        return Batch(**columns)
 
     def _begin(self) -> None:
         self._size = self._count = 0  # steps and segments in the batch so far

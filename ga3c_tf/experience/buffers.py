@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ga3c_tf.config import Config
-from ga3c_tf.experience.columns import NO_VERSION, SCHEMA, Schema
+from ga3c_tf.experience.columns import NO_VERSION, SegmentEnd, Step, along, columns_with
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction
 from ga3c_tf.experience.shared_memory import SharedMemory
 from ga3c_tf.experience.spec import EnvironmentSpec
@@ -22,7 +22,6 @@ class RolloutBuffers:
     Args:
         config: settings of the run; those for the numbers of agents, segments and steps are used.
         spec: shape and type of states, and number of actions.
-        schema: columns that are stored for each step and each segment.
         initial_carry: float32 [H], carry with which an episode begins; H is 0 without memory.
 
     Attributes:
@@ -70,16 +69,10 @@ class RolloutBuffers:
     nodes: np.ndarray
     round_trips: np.ndarray
 
-    def __init__(
-        self,
-        config: Config,
-        spec: EnvironmentSpec,
-        schema: Schema = SCHEMA,
-        initial_carry: np.ndarray = NO_CARRY,
-    ):
+    def __init__(self, config: Config, spec: EnvironmentSpec, initial_carry: np.ndarray = NO_CARRY):
         self.spec = spec
         self.initial_carry = initial_carry
-        self.schema = schema = schema.remembering(len(initial_carry))
+        columns = columns_with(len(initial_carry))
         self.num_agents = config.most_agents + config.remote_agents
         self.t_max = config.t_max
         self.slots_per_agent = config.segments_per_agent + 1
@@ -99,9 +92,9 @@ class RolloutBuffers:
             "carry_version": ((self.num_agents,), np.int64),
             **{
                 column.name: ((slots, self.t_max, *column.shape), column.dtype)
-                for column in schema.along("step")
+                for column in along(columns, "step")
             },
-            **{column.name: ((slots, *column.shape), column.dtype) for column in schema.along("segment")},
+            **{column.name: ((slots, *column.shape), column.dtype) for column in along(columns, "segment")},
             "states": ((slots, self.t_max + 1, *spec.state_shape), np.dtype(spec.state_dtype)),
         }
         self._memory = SharedMemory(sum(_nbytes(*entry) for entry in self._layout.values()), _smaller(config))
@@ -113,7 +106,6 @@ class RolloutBuffers:
             "num_agents",
             "t_max",
             "slots_per_agent",
-            "schema",
             "initial_carry",
             "_layout",
             "_memory",
@@ -130,13 +122,14 @@ class RolloutBuffers:
             setattr(self, name, np.ndarray(shape, dtype, self._memory.buffer, offset))
             offset += _nbytes(shape, dtype)
         self.flat_states = self.states.reshape(-1, *self.states.shape[2:])
-        self.step_columns = {column.name: getattr(self, column.name) for column in self.schema.along("step")}
+        columns = columns_with(len(self.initial_carry))
+        self.step_columns = {column.name: getattr(self, column.name) for column in along(columns, "step")}
         self.segment_columns = {
-            column.name: getattr(self, column.name) for column in self.schema.along("segment")
+            column.name: getattr(self, column.name) for column in along(columns, "segment")
         }
         self.columns = self.step_columns | self.segment_columns
-        self.of_step = [self.step_columns[name] for name in self.schema.step_fields]
-        self.of_end = [self.segment_columns[name] for name in self.schema.end_fields]
+        self.of_step = [self.step_columns[name] for name in Step._fields]
+        self.of_end = [self.segment_columns[name] for name in SegmentEnd._fields]
 
     def state_index(self, slot: int, step: int) -> int:
         """Return the index of a slot's state in `flat_states`, as used in the prediction queue."""

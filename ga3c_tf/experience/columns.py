@@ -1,4 +1,4 @@
-"""The schema of a trajectory: the columns stored for each step and each segment, declared once.
+"""The columns of a trajectory, stored for each step and each segment, declared once.
 
 Shared memory, segments, training batches and the model's training function all follow this declaration. mu is
 the policy that chose the action, as given by the prediction for the step's state.
@@ -6,7 +6,8 @@ the policy that chose the action, as given by the prediction for the step's stat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -89,58 +90,31 @@ class SegmentEnd(NamedTuple):
     bootstrap_versions: int
 
 
-COMPUTED = ("returns", "lengths", "carries", "carry_versions")
-"""The columns that a segment writes by itself; an agent gives all others."""
-
-
-@dataclass(frozen=True)
-class Schema:
-    """The columns of a trajectory, and the records in which agents give their values.
+def columns_with(carry: int) -> tuple[Column, ...]:
+    """Return the columns of a trajectory.
 
     Args:
-        columns: all columns.
-        step_fields: fields of the record that is appended for each step.
-        end_fields: fields of the record with which a segment is closed.
-
-    Raises:
-        TypeError: an axis has columns that its record does not fill, or the record has fields without a
-            column.
+        carry: how many numbers the carry of the network has; 0 without memory.
     """
-
-    columns: tuple[Column, ...] = COLUMNS
-    step_fields: tuple[str, ...] = Step._fields
-    end_fields: tuple[str, ...] = SegmentEnd._fields
-
-    def __post_init__(self):
-        records: dict[Axis, tuple[str, ...]] = {"step": self.step_fields, "segment": self.end_fields}
-        for axis, fields in records.items():
-            names = [column.name for column in self.along(axis) if column.name not in COMPUTED]
-            if sorted(names) != sorted(fields):
-                raise TypeError(
-                    f"agents give {', '.join(fields)} for a {axis}; "
-                    f"besides those that a segment writes, the columns are {names}"
-                )
-
-    def along(self, axis: Axis) -> tuple[Column, ...]:
-        """Return the columns of one axis."""
-        return tuple(column for column in self.columns if column.axis == axis)
-
-    def remembering(self, size: int) -> Schema:
-        """Return the schema of a network whose carry has so many numbers: itself without memory, size 0."""
-        if not size:
-            return self
-        carries = Column("carries", np.float32, "carry before the first step", (size,), axis="segment")
-        versions = Column(
-            "carry_versions",
-            np.int64,
-            "version of the model that gave this carry; -1 at the start of an episode",
-            axis="segment",
-        )
-        return replace(self, columns=(*self.columns, carries, versions))
+    if not carry:
+        return COLUMNS
+    carries = Column("carries", np.float32, "carry before the first step", (carry,), axis="segment")
+    versions = Column(
+        "carry_versions",
+        np.int64,
+        "version of the model that gave this carry; -1 at the start of an episode",
+        axis="segment",
+    )
+    return (*COLUMNS, carries, versions)
 
 
-SCHEMA = Schema()
-"""The columns of actor-critics without memory."""
+def along(columns: Iterable[Column], axis: Axis) -> list[Column]:
+    """Return the columns of one axis."""
+    return [column for column in columns if column.axis == axis]
+
+
+OF_SEGMENTS = frozenset(column.name for column in along(columns_with(1), "segment"))
+"""Names of the columns of segments."""
 
 
 class Batch:
@@ -150,7 +124,6 @@ class Batch:
     In the server the columns are NumPy arrays; a loss gets tensors of the same names.
 
     Args:
-        schema: declares which columns belong to segments.
         columns: values of the columns by name.
 
     Attributes:
@@ -163,13 +136,10 @@ class Batch:
             only).
         actions, rewards, mu_values, mu_log_probabilities, versions, returns: [B], see `COLUMNS`.
         lengths, terminated, truncated, bootstrap_values, bootstrap_versions: [S], see `COLUMNS`.
-        carries, carry_versions: [S, H] and [S], see `Schema.remembering`; only with a recurrent network.
+        carries, carry_versions: [S, H] and [S], see `columns_with`; only with a recurrent network.
     """
 
-    __slots__ = ("__dict__", "schema")  # the schema is not among the columns, which are vars(batch)
-
-    def __init__(self, schema: Schema = SCHEMA, /, **columns: Any):
-        self.schema = schema
+    def __init__(self, **columns: Any):
         self.__dict__.update(columns)
 
     def __getattr__(self, name: str) -> Any:
@@ -216,20 +186,19 @@ class Batch:
             segments: int64 [n], numbers of the segments, or their slice, which copies nothing.
             steps: indices of their steps, in the same form.
         """
-        of_segments = {column.name for column in self.schema.along("segment")}
         columns = {}
         for name, values in vars(self).items():
-            columns[name] = values[segments if name in of_segments else steps]
-        return Batch(self.schema, **columns)
+            columns[name] = values[segments if name in OF_SEGMENTS else steps]
+        return Batch(**columns)
 
 
 class _Minibatch(Batch):
     """Some steps of a batch, or some of its segments. A column is copied when it is first read."""
 
-    __slots__ = ("_segments", "_steps", "_whole")
+    __slots__ = ("_segments", "_steps", "_whole")  # not among the columns, which are vars(batch)
 
     def __init__(self, whole: Batch, steps: np.ndarray, segments: np.ndarray | None = None):
-        super().__init__(whole.schema)
+        super().__init__()
         self._whole = whole
         self._steps = steps
         self._segments = segments
@@ -244,8 +213,7 @@ class _Minibatch(Batch):
 
     def __getattr__(self, name: str) -> Any:
         columns = vars(self._whole)
-        of_segments = any(name == column.name for column in self.schema.along("segment"))
-        rows = self._segments if of_segments else self._steps
+        rows = self._segments if name in OF_SEGMENTS else self._steps
         if name not in columns or rows is None:
             return super().__getattr__(name)
         vars(self)[name] = columns[name][rows]

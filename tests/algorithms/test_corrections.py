@@ -13,7 +13,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.config.corrections import CLIPPED, NAMES, parts_of
 from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.columns import PROXIMAL, SCHEMA, Batch
+from ga3c_tf.experience.columns import COLUMNS, PROXIMAL, Batch
 from ga3c_tf.experience.returns import nstep_returns
 from ga3c_tf.model.graph_call import inputs_read, trace
 
@@ -459,7 +459,7 @@ def test_a_setting_has_an_effect_where_the_correction_reads_it(name):
 def test_a_correction_reads_the_columns_that_it_declares(name, advantage):
     """The inputs of its graph that no operation reads are those that it does not declare."""
     config = Config(advantage=advantage, **settings_of(name))
-    specs = {column.name: tf.TensorSpec((None,), column.dtype) for column in (*SCHEMA.columns, PROXIMAL)}
+    specs = {column.name: tf.TensorSpec((None,), column.dtype) for column in (*COLUMNS, PROXIMAL)}
 
     def graph(logits, values, *columns):
         whole = dict(zip(specs, columns, strict=True))
@@ -469,7 +469,7 @@ def test_a_correction_reads_the_columns_that_it_declares(name, advantage):
     outputs = [tf.TensorSpec((None, A)), tf.TensorSpec((None,))]
     _, _, *read = inputs_read(trace(graph, [*outputs, *specs.values()]), 2 + len(specs))
     expected = {column for column, is_read in zip(specs, read, strict=True) if is_read}
-    assert losses.find_loss(config, A, SCHEMA).columns == expected
+    assert losses.find_loss(config, A).columns == expected
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Every column of a trajectory, from the agent to the loss."""
 
-import collections
 import pickle
 from collections import deque
 
@@ -14,12 +13,10 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.batch_builder import BatchBuilder
 from ga3c_tf.experience.buffers import RolloutBuffers
-from ga3c_tf.experience.columns import COLUMNS, NO_VERSION, SCHEMA, Batch, Column, Schema, SegmentEnd, Step
+from ga3c_tf.experience.columns import COLUMNS, NO_VERSION, Batch, along
 from ga3c_tf.experience.divergence import Bounds
 from ga3c_tf.experience.queues import EPISODE, IndexQueue, RecordQueue
-from ga3c_tf.experience.segment import Segment
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.systems.a2c import A2C
@@ -111,8 +108,8 @@ NAMES = [column.name for column in COLUMNS]
 
 
 def a_batch():
-    columns = {column.name: np.arange(1, 4).astype(column.dtype) for column in SCHEMA.along("step")}
-    columns |= {column.name: np.array([2, 1]).astype(column.dtype) for column in SCHEMA.along("segment")}
+    columns = {column.name: np.arange(1, 4).astype(column.dtype) for column in along(COLUMNS, "step")}
+    columns |= {column.name: np.array([2, 1]).astype(column.dtype) for column in along(COLUMNS, "segment")}
     columns["actions"] %= 2
     return columns, Batch(states=np.ones((3, 4), np.float32), **columns)
 
@@ -141,9 +138,9 @@ def reads_a_copy(batch, config):
 
 
 def test_the_columns_of_a_users_loss_are_those_that_its_numbers_depend_on():
-    loss = losses.find_loss(Config(loss="test_columns:reads_a_copy"), 2, SCHEMA)
+    loss = losses.find_loss(Config(loss="test_columns:reads_a_copy"), 2)
     assert (loss.columns, loss.reads_version, loss.bounds) == ({"rewards"}, True, Bounds())
-    assert not losses.find_loss(Config(loss="test_columns:everything"), 2, SCHEMA).reads_version
+    assert not losses.find_loss(Config(loss="test_columns:everything"), 2).reads_version
     _, batch = a_batch()
     model = Model(Config(network="mlp", loss="test_columns:reads_a_copy"), SPEC, seed=0)
     with pytest.raises(AttributeError, match="a batch has no column 'rewards'"):
@@ -170,56 +167,10 @@ def test_a_loss_that_reads_other_columns_later_is_an_error():
         Model(Config(network="mlp", loss="test_columns:reads_more_and_more"), SPEC, seed=0)
 
 
-# the state of a recurrent network: a column of segments, by declaration alone
-
-H = 3
-STATE = Column(
-    "initial_states", np.float32, "state of the network before the first step", (H,), axis="segment"
-)
-RECURRENT = Schema((*COLUMNS, STATE), end_fields=(*SegmentEnd._fields, STATE.name))
-RecurrentEnd = collections.namedtuple("RecurrentEnd", RECURRENT.end_fields)
-
-
-def state_sum(batch, config):
-    total = tf.reduce_sum(batch.initial_states[:, 0]) + tf.reduce_sum(10 * batch.initial_states[:, 2])
-    return total + 0 * tf.reduce_sum(batch.logits), 0 * tf.reduce_sum(batch.values), tf.zeros(())
-
-
-def test_a_recurrent_state_is_a_column_of_segments():
-    config = Config(num_agents=2, t_max=2, network="mlp", loss="test_columns:state_sum")
-    memory = RolloutBuffers(config, SPEC, RECURRENT)
-    assert memory.initial_states.shape == (len(memory.lengths), H)
-    builder = BatchBuilder(memory, 4)
-    batch, written = None, []
-    for number, length in enumerate((2, 1, 2)):
-        # Always the same slot, which must be copied at once.
-        segment = Segment(memory, 0, np.zeros(4, np.float32))
-        for _ in range(length):
-            segment.append(Step(1, 0.5, 0.0, -0.7, 3), np.ones(4, np.float32))
-        state = np.arange(H, dtype=np.float32) + 10 * number
-        segment.close(RecurrentEnd(False, False, 0.0, 3, state), config)
-        written.append(state)
-        assert batch is None
-        builder.copy(0)
-        builder.add()
-        batch = builder.due()
-    np.testing.assert_array_equal(batch.initial_states, written)
-    assert batch.lengths.tolist() == [2, 1, 2] and len(batch) == 5
-    assert not hasattr(batch.minibatch(np.array([0, 3])), "initial_states")
-
-    model = Model(config, SPEC, seed=0, schema=RECURRENT)
-    expected = sum(state[0] + 10 * state[2] for state in written)
-    assert update(model, batch, 0.01, 0.0).metrics["policy_loss"] == pytest.approx(expected)
-    for wrong in (np.zeros((3, H + 1), np.float32), np.zeros(3, np.float32)):
-        batch.initial_states = wrong
-        with pytest.raises(ValueError, match="initial_states have shape"):
-            update(model, batch, 0.01, 0.0)
-
-
 def test_buffers_in_another_process_have_the_same_columns():
-    memory = RolloutBuffers(Config(num_agents=1), SPEC, RECURRENT)
+    memory = RolloutBuffers(Config(num_agents=1), SPEC, np.zeros(3, np.float32))
     state = {name: value for name, value in memory.__getstate__().items() if name != "_memory"}
     copy = RolloutBuffers.__new__(RolloutBuffers)
     copy.__setstate__({**pickle.loads(pickle.dumps(state)), "_memory": memory._memory})
-    copy.initial_states[1] = 7
-    assert (memory.initial_states[1] == 7).all() and not memory.initial_states[0].any()
+    copy.carries[1] = 7
+    assert (memory.carries[1] == 7).all() and not memory.carries[0].any()

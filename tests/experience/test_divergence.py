@@ -9,12 +9,12 @@ from batches import PUBLISHED, SEGMENTS
 
 from ga3c_tf.algorithms.actor_critic.losses import find_loss
 from ga3c_tf.config import Config
-from ga3c_tf.experience.columns import NO_VERSION, SCHEMA, Batch
+from ga3c_tf.experience.columns import NO_VERSION, Batch
 from ga3c_tf.experience.divergence import UNKNOWN, Bounds, DivergenceSampler, divergence, segment_lag
 
 
 def bounds_of(**settings):
-    return find_loss(Config(**settings), 3, SCHEMA).bounds
+    return find_loss(Config(**settings), 3).bounds
 
 
 def a_loss(batch, config):

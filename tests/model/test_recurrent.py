@@ -12,7 +12,7 @@ from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config, network_for
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.columns import SCHEMA, Batch
+from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.recurrent import flat, lstm, padded, unrolled, unrolling
@@ -53,8 +53,7 @@ def batch_of(states, carries, lengths=LENGTHS, actions=3, **columns):
         "agents": np.zeros(steps, np.int64),
         "carries": carries,
     }
-    schema = SCHEMA.remembering(carries.shape[1])
-    return Batch(schema, states=states, **{**values, **columns})
+    return Batch(states=states, **{**values, **columns})
 
 
 def slow_lstm(weights, inputs, carry):

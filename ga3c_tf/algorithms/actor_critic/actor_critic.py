@@ -14,7 +14,7 @@ from ga3c_tf.algorithms.actor_critic.gradients import Gradients, GraphOutputs, O
 from ga3c_tf.algorithms.actor_critic.probabilities import policy
 from ga3c_tf.algorithms.network_model import check_states, check_steps
 from ga3c_tf.config import Config
-from ga3c_tf.experience.columns import PROXIMAL, SCHEMA, Batch, Schema
+from ga3c_tf.experience.columns import PROXIMAL, Batch, columns_with
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.device import resolve_dtype_policy
@@ -35,7 +35,6 @@ class ActorCritic:
             weights were read, and a loss may read it.
         network: network to use instead of building `config.network`.
         device: TensorFlow device; None leaves the choice to TensorFlow.
-        schema: columns of the trajectory that a batch may have.
 
     Attributes:
         network: keras.Model from states [B, *state_shape] to (logits [B, A], values [B]), or a recurrent one,
@@ -62,13 +61,12 @@ class ActorCritic:
         version: tf.Variable,
         network: keras.Model | None = None,
         device: str | None = None,
-        schema: Schema = SCHEMA,
     ):
         self._config = config
         self._device = device
         self._version = version
         with tf.device(device):
-            self.loss = losses.find_loss(config, spec.num_actions, schema)
+            self.loss = losses.find_loss(config, spec.num_actions)
             self.objective = Objective(config, self.loss)
             self.dtype_policy = resolve_dtype_policy(config.dtype_policy, device)
             self.network = network or build_network(config, spec, seed, self.dtype_policy)
@@ -81,7 +79,7 @@ class ActorCritic:
                 inputs.append(tf.TensorSpec((None, len(self.initial_carry)), tf.float32))
                 read |= {"lengths", "carries"}
             # Each column passed to the graph costs an update some 0.01 ms, so only those read are passed.
-            columns = (*schema.remembering(len(self.initial_carry)).columns, PROXIMAL)
+            columns = (*columns_with(len(self.initial_carry)), PROXIMAL)
             self.columns = [column for column in columns if column.name in read]
             self._dtypes = [tf.as_dtype(column.dtype) for column in self.columns]
             self.variables = [variable.value for variable in self.network.trainable_variables]

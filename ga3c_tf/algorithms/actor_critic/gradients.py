@@ -85,7 +85,7 @@ class Objective:
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(weights)
             logits, values = network()
-            batch = Batch(batch.schema, **vars(batch), logits=logits, values=values)
+            batch = Batch(**vars(batch), logits=logits, values=values)
             losses, masked = self._loss.compute(batch)
             objectives = self._objectives(losses.policy_loss, losses.value_loss, batch)
         # 2. The gradients of each objective. Those of the network's outputs show whether all are finite.

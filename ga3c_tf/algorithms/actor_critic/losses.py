@@ -17,7 +17,7 @@ from ga3c_tf.algorithms.actor_critic.probabilities import entropy, log_policy, l
 from ga3c_tf.algorithms.actor_critic.reductions import total
 from ga3c_tf.config import Config, check_name
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.columns import Batch, Schema
+from ga3c_tf.experience.columns import COLUMNS, Batch
 from ga3c_tf.experience.divergence import Bounds
 from ga3c_tf.model.graph_call import inputs_read, trace
 from ga3c_tf.model.tensorflow import tf
@@ -74,14 +74,13 @@ class Loss:
     scales_step: bool = False
 
 
-def find_loss(config: Config, num_actions: int, schema: Schema) -> Loss:
+def find_loss(config: Config, num_actions: int) -> Loss:
     """Return the loss that `config.loss` names: 'paper', or a user-defined function with `actor_critic`'s
     arguments.
 
     Args:
         config: settings of the run; a user-defined function is called with all of them.
         num_actions: number of actions, A.
-        schema: columns of the trajectory.
 
     Raises:
         UserError: the name is unknown, or the function fails or does not return three float32 scalars.
@@ -94,7 +93,7 @@ def find_loss(config: Config, num_actions: int, schema: Schema) -> Loss:
         return Loss(compute, columns, correction.reads_version, correction.bounds, correction.scales_step)
     check_name("loss", name)
     function = users_function(name, f"loss {name!r}")
-    return _probed(name, lambda batch: function(batch, config), num_actions, schema)
+    return _probed(name, lambda batch: function(batch, config), num_actions)
 
 
 def actor_critic(batch: Batch, config: Config) -> Losses:
@@ -151,14 +150,13 @@ def _check_scalars(name: str, returned: Sequence[Any]) -> None:
         )
 
 
-def _probed(name: str, function: Callable[[Batch], Any], num_actions: int, schema: Schema) -> Loss:
+def _probed(name: str, function: Callable[[Batch], Any], num_actions: int) -> Loss:
     """Trace a user's loss once, to check what it returns and to learn which of its inputs it reads.
 
     Args:
         name: name of the loss, for error messages.
         function: the loss.
         num_actions: number of actions, A.
-        schema: columns of the trajectory.
 
     Raises:
         UserError: an error of `find_loss`.
@@ -170,27 +168,27 @@ def _probed(name: str, function: Callable[[Batch], Any], num_actions: int, schem
         "version": tf.TensorSpec((), tf.int64),
     }
     rows = {"step": 2, "segment": 1}
-    for column in schema.columns:
+    for column in COLUMNS:
         inputs[column.name] = tf.TensorSpec((rows[column.axis], *column.shape), tf.as_dtype(column.dtype))
     returned: list[Any] = []
 
     def call(*tensors: tf.Tensor) -> None:
-        returned.extend(function(Batch(schema, **dict(zip(inputs, tensors, strict=True)))))
+        returned.extend(function(Batch(**dict(zip(inputs, tensors, strict=True)))))
 
     with users_errors(f"loss {name!r} failed"):
         probe = trace(call, list(inputs.values()))
     _check_scalars(name, returned)
     read = dict(zip(inputs, inputs_read(probe, len(inputs)), strict=True))
-    unread = [column for column in schema.columns if not read[column.name]]
+    unread = [column for column in COLUMNS if not read[column.name]]
 
     def compute(batch: Batch) -> Computed:
         # A loss may name a column and not use it, for instance where it copies a batch.
         blanks = {column.name: tf.zeros((0, *column.shape), tf.as_dtype(column.dtype)) for column in unread}
-        computed = Computed(Losses(*function(Batch(schema, **blanks | vars(batch)))), tf.constant(0.0))
+        computed = Computed(Losses(*function(Batch(**blanks | vars(batch)))), tf.constant(0.0))
         for column, blank in blanks.items():
             if blank.consumers():
                 raise UserError(f"loss {name!r} reads {column} in one call and not in another")
         return computed
 
-    columns = frozenset(column.name for column in schema.columns if read[column.name])
+    columns = frozenset(column.name for column in COLUMNS if read[column.name])
     return Loss(compute, columns, read["version"], Bounds())

@@ -17,7 +17,7 @@ from ga3c_tf.algorithms.actor_critic.proximal import proximal_of
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
-from ga3c_tf.experience.columns import SCHEMA, Batch, Schema
+from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.experience.divergence import DivergenceSampler, effective_sample_size
 from ga3c_tf.experience.spec import EnvironmentSpec
@@ -35,7 +35,6 @@ class Model(NetworkModel):
         seed: Seed of the initial weights.
         network: Network to use instead of building `config.network`.
         device: TensorFlow device, as `configure_device` returns it; None leaves the choice to TensorFlow.
-        schema: Columns of the trajectory that a batch may have.
         store: Makes the store of the weights, from what computes its gradients and the version; None for the
             network's own variables on the device.
 
@@ -62,11 +61,10 @@ class Model(NetworkModel):
         seed: int,
         network: keras.Model | None = None,
         device: str | None = None,
-        schema: Schema = SCHEMA,
         store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
     ):
         super().__init__(device)
-        actor_critic = ActorCritic(config, spec, seed, self.version, network, device, schema)
+        actor_critic = ActorCritic(config, spec, seed, self.version, network, device)
         self._actor_critic = actor_critic
         self.network = actor_critic.network
         self.dtype_policy = actor_critic.dtype_policy
