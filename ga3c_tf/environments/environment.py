@@ -139,7 +139,7 @@ class StateEnvironment(gymnasium.Wrapper):
         if not isinstance(env.action_space, spaces.Discrete):
             raise UserError(
                 f"{env_id} has actions {on_one_line(env.action_space)}; this needs Discrete actions (one of "
-                "n), as LunarLander-v3 or CartPole-v1 have"
+                "n), as CartPole-v1 and Acrobot-v1 have"
             )
         self._first_action = int(env.action_space.start)
         self.action_space = spaces.Discrete(int(env.action_space.n))
