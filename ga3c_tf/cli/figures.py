@@ -203,15 +203,20 @@ def unpack(run_id: str, out: Path, to: Path | None) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Picture to write: .png, .svg or .pdf.  [default: curves.png in the first run folder]",
 )
-def plot(runs: tuple[Path, ...], output: Path | None) -> None:
+@click.option(
+    "--over-seeds",
+    is_flag=True,
+    help="Draw the score alone, as mean and range of the runs whose settings differ in the seed alone.",
+)
+def plot(runs: tuple[Path, ...], output: Path | None, over_seeds: bool) -> None:
     """Draw score, PPS, TPS, policy lag, policy divergence and queues of one or more run folders RUNS."""
-    from ga3c_tf.reproduce.drawing.run_plots import plot_runs
+    from ga3c_tf.reproduce.drawing.run_plots import plot_over_seeds, plot_runs
     from ga3c_tf.runs.folder import check_no_links
 
     if output is None:
         check_no_links(runs[0])
         output = runs[0] / "curves.png"
-    plot_runs(list(runs), output)
+    (plot_over_seeds if over_seeds else plot_runs)(list(runs), output)
     print(output)
 
 

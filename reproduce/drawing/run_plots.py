@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ga3c_tf.console import counted
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing.canvas import COLORS, legend_over, pyplot
+from ga3c_tf.reproduce.drawing.score_plots import draw_curves
 from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
-from ga3c_tf.runs.curve import Columns, read_curve
+from ga3c_tf.runs.curve import Columns, curve_of, read_curve
 from ga3c_tf.runs.folder import read_config
 
 MOST_POINTS = 500
@@ -68,13 +71,46 @@ def plot_runs(runs: list[Path], file: Path) -> None:
         UserError: a folder is not a run folder or has no rows in metrics.csv yet, or `file` cannot be
             written.
     """
-    if not file.suffix:
-        raise UserError(f"{file} has no suffix: name a .png, .svg or .pdf")
     for run in runs:
         read_config(run)  # refuses what is no run folder
     adjusted = any(len(_periods(run)["time_s"]) for run in runs)
     with pyplot().rc_context({"text.usetex": False}):  # a run may be called what is no TeX
         _plot(runs, file, adjusted)
+
+
+def plot_over_seeds(runs: list[Path], file: Path) -> None:
+    """Draw the rolling score of `runs` against time and agent steps: the mean over seeds and their range.
+
+    Runs whose settings differ in the seed alone are a line, called as the names of their folders begin.
+
+    Raises:
+        UserError: as for `plot_runs`.
+    """
+    by_settings: dict[str, list[Path]] = {}
+    for run in runs:
+        settings = read_config(run).replace(seed=0, run_dir=None).to_json()
+        by_settings.setdefault(settings, []).append(run)
+    lines: dict[str, list[Columns]] = {}
+    for group in by_settings.values():
+        name = os.path.commonprefix([run.name for run in group]).rstrip("-_.")  # noqa: RUF071, of names
+        label = f"{name}, {counted(len(group), 'seed')}"
+        lines[str(group[0]) if label in lines or not name else label] = [_curve(run) for run in group]
+    figure, axes = pyplot().subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
+    try:
+        draw_curves(axes, lines)
+        for axis, name in zip(axes, ("time (minutes)", "agent steps (millions)"), strict=True):
+            axis.set(xlabel=name, ylabel="score")
+            axis.spines[["top", "right"]].set_visible(False)
+        legend_over(axes[0], axes[:1], frameon=False, fontsize="small")
+        _save(figure, file)
+    finally:
+        pyplot().close(figure)
+
+
+def _curve(run: Path) -> Columns:
+    """Return the learning curve of a run folder, or of the record of a run, which has no episodes."""
+    curve = curve_of(run, read_config(run).rolling_episodes)
+    return curve if len(curve["time_s"]) else read_curve(run)
 
 
 def _plot(runs: list[Path], file: Path, adjusted: bool) -> None:
@@ -105,6 +141,8 @@ def _save(figure, file: Path) -> None:
     Raises:
         UserError: it cannot be written, or not in the format of the suffix.
     """
+    if not file.suffix:
+        raise UserError(f"{file} has no suffix: name a .png, .svg or .pdf")
     try:
         figure.savefig(file, dpi=150)
     except (OSError, ValueError) as error:

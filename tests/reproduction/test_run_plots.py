@@ -117,6 +117,30 @@ def test_names_are_shown_as_they_are(tmp_path, count):
     assert all(run.name in text for run in runs)
 
 
+def test_runs_that_differ_in_the_seed_alone_are_a_line_of_their_mean(tmp_path, monkeypatch):
+    runs = []
+    for name, factor, settings in (
+        ("slow-1", 1, {"seed": 1}),
+        ("slow-2", 3, {"seed": 2}),
+        ("fast-1", 5, {"gamma": 0.9}),
+    ):
+        runs.append(invented_run(tmp_path / name, factor))
+        config = Config(env_id="CartPole-v1", rolling_episodes=2, run_dir=str(runs[-1]), **settings)
+        (runs[-1] / "config.json").write_text(config.to_json())
+    drawn = {}
+
+    def look(figure, file):
+        time, steps = figure.axes
+        drawn.update({line.get_label(): line.get_ydata() for line in time.lines})
+        assert steps.lines[0].get_xdata()[-1] == 6.0
+
+    monkeypatch.setattr(run_plots, "_save", look)
+    run_plots.plot_over_seeds(runs, tmp_path / "curves.png")
+    assert list(drawn) == ["slow, 2 seeds", "fast-1, 1 seed"]
+    # the last two of six episodes: means of 5.5 and 16.5 over two seeds
+    assert (drawn["slow, 2 seeds"][-1], drawn["fast-1, 1 seed"][-1]) == (11.0, 27.5)
+
+
 def test_a_long_line_shows_the_means_of_neighboring_points():
     """At most 500 are drawn: of 1,001 points, 333 means of three and one of the last two."""
     figure, axis = plt.subplots()
