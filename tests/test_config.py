@@ -102,6 +102,10 @@ def test_every_whole_number_has_an_upper_bound(setting):
             "--anneal-fraction 1 needs --steps or --minutes: it is a share of this budget",
         ),
         (
+            {"algorithm": "pqn", "epsilon_spread": 7.0, "adjustment": "fast"},
+            "--epsilon-spread 7 cannot be combined with --adjustment fast: it is for a constant number",
+        ),
+        (
             {"anneal_fraction": 1.0, "anneal_steps": 5, "steps": 10, "beta_end": 0.0},
             "--anneal-steps 5 cannot be combined with --anneal-fraction 1",
         ),
@@ -311,7 +315,7 @@ def test_a_change_that_cannot_be_is_refused(changes, words):
         (
             {"log_softmax": True},
             "log_epsilon",
-            "--log-epsilon does nothing without --correction epsilon or ppo",
+            "--log-epsilon does nothing without --no-log-softmax",
         ),
         ({}, "rho_bar", "--rho-bar does nothing without --correction one-step or v-trace"),
         ({"correction": "one-step"}, "c_bar", "--c-bar does nothing without --correction v-trace"),

@@ -91,7 +91,8 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given, "env_id": env_id})
     training, run = new_training(config, command_line(), warn, ray, given)
     by_default = get_current_context().get_parameter_source("preset") == ParameterSource.DEFAULT
-    if by_default and (tuned := TUNED.get(run.config.network)):
+    learns_policy = run.config.algorithm == "actor-critic"
+    if by_default and learns_policy and (tuned := TUNED.get(run.config.network)):
         say(
             "ga3c-tf: the default preset has the paper's settings; "
             f"--preset {tuned} is tuned for such observations"

@@ -54,5 +54,7 @@ def problem_of(correction: str) -> str | None:
     for weight, regions in WITHOUT_WEIGHT.items():
         beside = [part for part in parts if part in regions]
         if weight in parts and beside:
-            return f"{weight} does nothing beside {beside[0]}, which has a ratio of its own"
+            return (
+                f"{weight} does nothing beside {beside[0]}, which has a ratio of its own; leave {weight} out"
+            )
     return None

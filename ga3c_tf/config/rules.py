@@ -65,6 +65,16 @@ RULES = (
         lambda config: f"{_given(config, 'devices')} must be like gpu:0,gpu:1 or cpu:4 (at most cpu:99)",
     ),
     Rule(
+        ("devices",),
+        lambda config: bool(re.search(r"(gpu:\d+)(,.*)?,\1(,|$)", config.devices or "")),
+        lambda config: f"{_given(config, 'devices')} names a device twice",
+    ),
+    Rule(
+        ("sync", "devices"),
+        lambda config: config.sync == "none" and bool(re.fullmatch(r"cpu:1|gpu:\d+", config.devices or "")),
+        lambda config: f"--sync none is for several devices, and {_given(config, 'devices')} is one",
+    ),
+    Rule(
         ("t_max", "num_agents"),
         lambda config: config.system == "a2c" and config.num_agents * config.t_max > 100_000,
         lambda config: (

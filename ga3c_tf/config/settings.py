@@ -103,7 +103,7 @@ class Settings(
 
     @property
     def has_minibatches(self) -> bool:
-        """Whether updates use shuffled steps of a training batch instead of its whole segments."""
+        """Whether updates use shuffled parts of a training batch instead of all of it."""
         return self.reads("minibatch_size") and (self.epochs > 1 or self.minibatch_size > 0)
 
     def minibatches_of(self, states: int) -> int:

@@ -6,6 +6,7 @@ the policy that chose the action, as given by the prediction for the step's stat
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -111,6 +112,22 @@ def columns_with(carry: int) -> tuple[Column, ...]:
 def along(columns: Iterable[Column], axis: Axis) -> list[Column]:
     """Return the columns of one axis."""
     return [column for column in columns if column.axis == axis]
+
+
+def even_cuts(lengths: np.ndarray, parts: int) -> list[slice]:
+    """Cut segments into parts with nearly equal numbers of steps.
+
+    Args:
+        lengths: [S], steps of the segments, in their order.
+        parts: number of parts. Where there are fewer segments, or some are long, there are fewer parts.
+
+    Returns:
+        The segments of each part; none is empty.
+    """
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    wanted = ends[-1] * np.arange(parts + 1) / parts
+    cuts = np.unique(np.abs(ends[:, None] - wanted).argmin(axis=0))
+    return [slice(first, last) for first, last in itertools.pairwise(cuts)]
 
 
 OF_SEGMENTS = frozenset(column.name for column in along(columns_with(1), "segment"))

@@ -74,7 +74,14 @@ def configure_devices(devices: str, intra_op_threads: int | None = None) -> str:
         UserError: a GPU does not exist, or TensorFlow has started with fewer logical devices.
     """
     if not devices.startswith("cpu:"):
-        first, *_ = [configure_device(device, intra_op_threads) for device in devices.split(",")]
+        names = devices.split(",")
+        there = len(tf.config.list_physical_devices("GPU"))
+        if missing := [name for name in names if int(name.removeprefix("gpu:")) >= there]:
+            raise UserError(
+                f"devices is {devices!r}, but TensorFlow finds no {missing[0]} here; name others, or "
+                "cpu:N to try several without"
+            )
+        first, *_ = [configure_device(device, intra_op_threads) for device in names]
         return first
     count = int(devices.removeprefix("cpu:"))
     with contextlib.suppress(RuntimeError):  # of settings that cannot change once TensorFlow has started

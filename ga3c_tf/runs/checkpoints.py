@@ -266,7 +266,7 @@ class Checkpoints:
             if variable.dtype.is_floating and not np.isfinite(np.sum(variable.numpy(), dtype=np.float64)):
                 raise Diverged(
                     f"{name} of the checkpoint to be written is not finite; a lower --learning-rate or "
-                    "--grad-clip-norm may help"
+                    "--grad-clip-global may help"
                 )
 
     def _path(self, step: int) -> Path:

@@ -143,7 +143,9 @@ def check_same_scaling(folder: Path, config: Config) -> None:
     for name in ("normalize_images", "normalize_observations"):
         if getattr(saved, name) != getattr(config, name):
             wanted, given = spelled(name, getattr(saved, name)), spelled(name, getattr(config, name))
-            raise UserError(f"{folder} was trained with {wanted}, and this run has {given}; give {wanted}")
+            chooser = config.not_read_by(name)
+            advice = f"{spelled(chooser, getattr(config, chooser))} cannot" if chooser else f"give {wanted}"
+            raise UserError(f"{folder} was trained with {wanted}, and this run has {given}; {advice}")
 
 
 def load_weights(folder: Path, model: NetworkModel) -> int:

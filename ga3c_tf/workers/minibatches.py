@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.columns import Batch, even_cuts
 
 
 class Minibatches:
@@ -40,8 +40,12 @@ class Minibatches:
         if not config.has_minibatches:
             yield batch
             return
-        count = len(batch.lengths) if whole_segments else len(batch)
-        parts = min(config.minibatches_of(len(batch)), count)
+        parts = min(config.minibatches_of(len(batch)), len(batch))
         for _ in range(config.epochs):
-            for rows in np.array_split(self._random.permutation(count), parts):
-                yield batch.segments(rows) if whole_segments else batch.minibatch(rows)
+            if whole_segments:
+                order = self._random.permutation(len(batch.lengths))
+                for part in even_cuts(batch.lengths[order], parts):
+                    yield batch.segments(order[part])
+                continue
+            for rows in np.array_split(self._random.permutation(len(batch)), parts):
+                yield batch.minibatch(rows)

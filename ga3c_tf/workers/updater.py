@@ -80,6 +80,6 @@ def _skipped(batch: Batch, result: UpdateResult) -> Diverged:
     metrics = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in result.metrics.items())
     return Diverged(
         f"skipped update {result.version + 1}: {metrics}, {len(batch.states)} states, returns "
-        f"{batch.returns.min()} to {batch.returns.max()}; a lower --learning-rate or --grad-clip-norm may "
+        f"{batch.returns.min()} to {batch.returns.max()}; a lower --learning-rate or --grad-clip-global may "
         "help"
     )

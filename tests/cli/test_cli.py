@@ -115,6 +115,7 @@ def test_the_help_of_train_begins_with_examples_and_with_what_most_runs_need():
         (["MinAtar/Breakout-v1"], "tuned-small"),
         (["CartPole-v1"], "tuned-vector"),
         (["CartPole-v1", "--network", "mlp"], None),
+        (["MinAtar/Breakout-v1", "--algorithm", "pqn"], None),
         (["ALE/Pong-v5", "--preset", "default"], None),
         (["ALE/Pong-v5", "--preset", "tuned"], None),
     ],

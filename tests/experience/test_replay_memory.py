@@ -254,6 +254,18 @@ def test_a_damaged_replay_memory_is_noticed(tmp_path, name, damage):
         files.load_replay(empty_memory(1, 1, 0.0, random), tmp_path)
 
 
+def test_a_wrong_number_of_a_lane_is_noticed(tmp_path):
+    random = np.random.default_rng(0)
+    memory = empty_memory(1, 1, 0.0, random)
+    memory.add(Player(0, 1, random).segment(most=6))
+    files.save_replay(memory, tmp_path)
+    text = (tmp_path / "replay.json").read_text()
+    head = memory.lanes[0].head
+    (tmp_path / "replay.json").write_text(text.replace(f'"head": {head},', f'"head": {head + 1},', 1))
+    with pytest.raises(files.ReplayUnreadable, match="is damaged"):
+        files.load_replay(empty_memory(1, 1, 0.0, random), tmp_path)
+
+
 @pytest.mark.parametrize(("n_step", "priority_exponent"), [(3, 0.0), (1, 0.6)])
 def test_a_replay_memory_of_other_settings_is_not_loaded(tmp_path, n_step, priority_exponent):
     random = np.random.default_rng(0)

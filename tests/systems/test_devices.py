@@ -113,6 +113,11 @@ def test_an_error_on_one_device_ends_the_run_with_it_and_a_checkpoint(tmp_path, 
         ({"devices": "cpu:2", "device": "cpu"}, "--devices cpu:2 cannot be combined with --device cpu"),
         ({"devices": "cpu:2", "system": "a3c"}, "--devices"),
         ({"devices": "cpu:2", "algorithm": "pqn"}, "--devices"),
+        ({"devices": "gpu:1,gpu:0,gpu:1"}, "--devices gpu:1,gpu:0,gpu:1 names a device twice"),
+        (
+            {"devices": "cpu:1", "sync": "none"},
+            "--sync none is for several devices, and --devices cpu:1 is one",
+        ),
     ],
 )
 def test_devices_that_cannot_be_are_refused_in_one_line(settings, message):
@@ -123,4 +128,7 @@ def test_devices_that_cannot_be_are_refused_in_one_line(settings, message):
 def test_a_gpu_that_is_not_there_is_refused_in_one_line(tmp_path):
     done = ga3c_tf(*TRAIN, "--devices", "gpu:0,gpu:7", "--run-dir", tmp_path / "run")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert "TensorFlow finds no GPU here" in done.stderr and not Path(tmp_path / "run").exists()
+    assert (
+        "TensorFlow finds no gpu:0 here; name others, or cpu:N to" in done.stderr
+        and not Path(tmp_path / "run").exists()
+    )

@@ -183,8 +183,12 @@ def test_damaged_weights_are_refused(copy):
     assert refused > 200
 
 
-def test_weights_are_for_one_scaling_of_the_states(copy):
+def test_weights_are_for_one_scaling_of_the_states(copy, monkeypatch):
     config = read_config(copy)
+    with monkeypatch.context() as patched:
+        patched.setattr(weights, "read_config", lambda _: config.replace(normalize_observations=True))
+        with pytest.raises(UserError, match="has --no-normalize-observations; --system a3c cannot"):
+            weights.check_same_scaling(copy, config.replace(system="a3c"))
     weights.check_same_scaling(copy, config)
     with pytest.raises(
         UserError, match="with --no-normalize-observations, and this run has --normalize-observations"

@@ -33,6 +33,21 @@ def test_every_epoch_has_each_step_once_in_parts_of_nearly_equal_size(size, mini
         assert not hasattr(part, "lengths")
 
 
+def test_whole_segments_are_cut_into_parts_of_nearly_equal_numbers_of_steps():
+    lengths = np.array([128] * 7 + [5] * 26)
+    numbers = np.arange(lengths.sum())
+    batch = Batch(actions=numbers, lengths=lengths)
+    minibatches = Minibatches(Config(seed=1, epochs=3, clip_ratio=0.1, minibatch_size=256))
+    parts = list(minibatches.of(batch, whole_segments=True))
+    assert len(parts) == 3 * 4 and max(abs(len(part) - len(numbers) / 4) for part in parts) <= 128
+    for part in parts:
+        segments = np.split(part.actions, np.cumsum(part.lengths)[:-1])
+        assert all((np.diff(segment) == 1).all() for segment in segments)
+    for epoch in range(3):
+        seen = np.concatenate([part.actions for part in parts[4 * epoch : 4 * epoch + 4]])
+        np.testing.assert_array_equal(np.sort(seen), numbers)
+
+
 def test_the_seed_decides_the_order():
     def order(seed):
         parts = Minibatches(Config(seed=seed, minibatch_size=10)).of(batch_of(50))

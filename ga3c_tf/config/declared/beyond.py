@@ -52,7 +52,10 @@ class BeyondPaperSettings(QLearningSettings):
         systems=ONE_MODEL,
         read_with=[beside(correction=CLIPPED, when=[SET])],
         needs=[
-            beside(correction=CLIPPED, because="'+' joins one of them to another part, as in v-trace+ppo")
+            beside(
+                correction=CLIPPED,
+                because="v-trace and masks can be joined to one of them, as in v-trace+ppo",
+            )
         ],
         algorithms=ACTOR_CRITIC,
     )
@@ -130,7 +133,8 @@ class BeyondPaperSettings(QLearningSettings):
         0,
         "algorithm",
         "Steps in one update: in each epoch a batch is shuffled and cut into equal parts of about this size; "
-        "0: the whole batch.",
+        "0: the whole batch. Where an update needs whole segments, these are shuffled, and parts differ by up to "
+        "--t-max.",
         low=0,
         high=100_000,
         systems=ONE_MODEL,

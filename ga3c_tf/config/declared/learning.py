@@ -119,8 +119,8 @@ class LearningSettings:
         "Floor of a probability inside a logarithm.",
         above=0,
         read_with=[
-            beside(correction=("epsilon", *AXES["trust regions"])),
             beside(log_softmax=False),
+            beside(correction=("epsilon", *AXES["trust regions"])),
         ],
         algorithms=ACTOR_CRITIC,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ga3c_tf.config.declaration import Q_LEARNING, declare
-from ga3c_tf.config.declared.workers import MOST
+from ga3c_tf.config.declaration import Q_LEARNING, beside, declare
+from ga3c_tf.config.declared.workers import ADJUSTMENTS, MOST
 
 
 @dataclass(frozen=True)
@@ -43,5 +43,6 @@ class QLearningSettings:
         "(Horgan et al. 2018) has 7, with --epsilon and --epsilon-end at 0.4.",
         low=0,
         high=1000,
+        excludes=[beside(adjustment=ADJUSTMENTS, because="it is for a constant number of agents")],
         algorithms=Q_LEARNING,
     )

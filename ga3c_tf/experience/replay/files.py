@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def save_replay(memory: ReplayMemory, folder: Path) -> None:
         "highest": memory.highest,
         "lanes": [dataclasses.asdict(lane) for lane in memory.lanes],
     }
-    (folder / HEAD).write_text(json.dumps(head) + "\n")
+    (folder / HEAD).write_text(json.dumps({"head": head, "checksum": _checksum(head)}) + "\n")
 
 
 def load_replay(memory: ReplayMemory, folder: Path) -> None:
@@ -61,7 +62,10 @@ def load_replay(memory: ReplayMemory, folder: Path) -> None:
             The memory must not be used then.
     """
     try:
-        head = json.loads((folder / HEAD).read_text())
+        saved = json.loads((folder / HEAD).read_text())
+        head = saved["head"]
+        if saved["checksum"] != _checksum(head):
+            raise ReplayUnreadable("is damaged")
         if head["shape"] != _shape(memory):
             raise ReplayUnreadable("is of other settings")
         memory.collected = head["collected"]
@@ -76,6 +80,10 @@ def load_replay(memory: ReplayMemory, folder: Path) -> None:
     # `zipfile` raises RuntimeError where a damaged head says that a part is encrypted or of a later version
     except (OSError, ValueError, LookupError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
         raise ReplayUnreadable(f"cannot be read ({type(error).__name__})") from error
+
+
+def _checksum(head: dict) -> int:
+    return zlib.crc32(json.dumps(head, sort_keys=True).encode())
 
 
 def _shape(memory: ReplayMemory) -> list:

@@ -37,7 +37,7 @@ class Programs:
     def __init__(
         self, config: Config, actor_critic: ActorCritic, weights: ReadableWeights, device: str | None
     ):
-        self.sizes = UpdateSizes(config)
+        self.sizes = UpdateSizes(config, actor_critic.needs_segments)
         self._min_policy = config.min_policy
         self._actor_critic = actor_critic
         self._network = StatelessNetwork(actor_critic.network, actor_critic.states)

@@ -30,19 +30,22 @@ class UpdateSizes:
 
     Args:
         config: settings of the run.
+        needs_segments: whether minibatches are of whole segments, which makes their sizes uneven.
 
     Attributes:
         has_minibatches: whether updates are on minibatches.
         updates_per_call: number of updates that one call should have at most.
     """
 
-    def __init__(self, config: Config):
+    def __init__(self, config: Config, needs_segments: bool = False):
         self.has_minibatches = config.has_minibatches
         smallest = config.states_per_update
         longest_part = 1 if config.system == "a2c" else config.t_max  # A2C's rounds have one size
         batches = range(smallest, smallest + longest_part)  # which the settings produce
         self._steps = max(batches)
         self._rows = max(-(-states // config.minibatches_of(states)) for states in batches)
+        if self.has_minibatches and needs_segments:
+            self._rows += config.t_max
         self._most_states = config.most_agents + config.remote_agents  # of one prediction
         if config.reads("max_prediction_batch"):
             self._most_states = min(self._most_states, config.max_prediction_batch)

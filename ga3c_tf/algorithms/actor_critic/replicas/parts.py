@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients
-from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.columns import Batch, even_cuts
 
 SMALLEST_WORK = 2**25
 """Least states of a part times weights of the network. Below it a device gains less than its call costs."""
@@ -44,11 +43,8 @@ def parts_of(batch: Batch, count: int) -> list[Batch]:
     if not hasattr(batch, "lengths"):
         return [batch.whole.minibatch(steps) for steps in np.array_split(batch.steps, count) if len(steps)]
     ends = np.concatenate([[0], np.cumsum(batch.lengths)])
-    wanted = len(batch) * np.arange(count + 1) / count
-    cuts = np.unique(np.abs(ends[:, None] - wanted).argmin(axis=0))
     return [
-        batch.part(slice(first, last), slice(ends[first], ends[last]))
-        for first, last in itertools.pairwise(cuts)
+        batch.part(part, slice(ends[part.start], ends[part.stop])) for part in even_cuts(batch.lengths, count)
     ]
 
 
