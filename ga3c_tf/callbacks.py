@@ -14,17 +14,16 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.systems.callbacks import Callback, Row
-from ga3c_tf.trained.weights import SCORE, packed_weights, save_weights
+from ga3c_tf.trained.weights import BEST, SCORE, packed_weights, save_weights
 
 if TYPE_CHECKING:
     from ga3c_tf.systems.training import Training
 
 __all__ = ["BEST", "Callback", "EarlyStop", "Evaluate", "OptunaPruning"]
 
-BEST = "best_evaluated"
-"""Folder in a run folder with the weights of the best evaluation, for `load_agent` and `ga3c-tf play`."""
 SCORE_METRIC = "evaluation/score"
 
 
@@ -60,9 +59,13 @@ class Evaluate(Callback):
     def begin(self, training: Training) -> None:
         super().begin(training)
         self._evaluated = training.agent_steps // self._every
+        self.best = -math.inf
         file = training.path / BEST / SCORE
         if file.exists():
-            self.best = json.loads(file.read_text())["mean"]
+            try:
+                self.best = float(json.loads(file.read_text())["mean"])
+            except (OSError, ValueError, KeyError, TypeError):
+                warn(f"{file} is damaged; the next evaluation counts as the best one")
 
     def wants_row(self) -> bool:
         return self.training.agent_steps // self._every != self._evaluated
@@ -134,6 +137,9 @@ class EarlyStop(Callback):
         self._metric = metric
         self._patience = patience
         self._min_delta = min_delta
+
+    def begin(self, training: Training) -> None:
+        super().begin(training)
         self._highest = -math.inf
         self._waited = 0
 
@@ -164,6 +170,9 @@ class OptunaPruning(Callback):
         self._trial = trial
         self._metric = metric
         self._every = every
+
+    def begin(self, training: Training) -> None:
+        super().begin(training)
         self._reported = 0
 
     def wants_row(self) -> bool:

@@ -187,10 +187,10 @@ def _workers_found(path: Path) -> dict[str, int]:
 
     N_A, N_P and N_T are the numbers of agents, predictors and trainers.
     """
-    rows = [row for row in read_rows(path / "adjustment.csv", ADJUSTMENT_COLUMNS) if row["accepted"] == "1"]
-    return {
-        f"num_{workers}": int(rows[-1][workers]) for workers in ("agents", "predictors", "trainers") if rows
-    }
+    workers = ("agents", "predictors", "trainers")
+    rows = read_rows(path / "adjustment.csv", ADJUSTMENT_COLUMNS)
+    accepted = [row for row in rows if row["accepted"] == "1" and all(row[name] for name in workers)]
+    return {f"num_{name}": int(accepted[-1][name]) for name in workers if accepted}
 
 
 def _check_cluster(config: Config, ray: str | None) -> None:

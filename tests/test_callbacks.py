@@ -122,11 +122,23 @@ def test_evaluations_keep_the_best_weights_and_their_score(tmp_path, system):
     assert kept["mean"] == evaluate.best == run.summary["best_score"]
     assert "current checkpoint" in kept["protocol"] and run.summary["best_evaluated"] == str(run.path / BEST)
     best = ga3c_tf.load_agent(run.path / BEST, device="cpu")
-    assert best.evaluate(episodes=2).scores == kept["scores"]
+    found = best.evaluate(episodes=2)
+    assert found.scores == kept["scores"] and "best evaluated checkpoint" in found.protocol
     assert best.agent_steps == kept["agent_steps"] > 0
     following = Evaluate(every=10**6)
     run.resume(callbacks=[following], steps=run.summary["agent_steps"] + 10, progress=False)
     assert following.best == evaluate.best
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"mean": null}'])
+def test_a_damaged_score_of_the_best_weights_is_told(tmp_path, capsys, text):
+    (tmp_path / BEST).mkdir()
+    (tmp_path / BEST / "score.json").write_text(text)
+    evaluate = Evaluate(every=500)
+    evaluate.best = 5.0  # of an earlier training
+    evaluate.begin(SimpleNamespace(agent_steps=0, path=tmp_path))
+    assert evaluate.best == -math.inf
+    assert "score.json is damaged; the next evaluation counts as the best one" in capsys.readouterr().err
 
 
 def test_a_training_goes_on_if_the_best_weights_cannot_be_saved(tmp_path, monkeypatch):
@@ -199,6 +211,8 @@ def test_a_training_ends_when_its_score_does_not_rise():
     assert rows_for(EarlyStop(patience=2), [1, 2, 2, nan, nan, 2, 3]) == 6
     assert rows_for(EarlyStop(patience=3), [1, 2, 2, nan, nan, 2, 3, 3, 3]) is None
     assert rows_for(EarlyStop(patience=2, min_delta=1.0), [1, 1.5, 2]) == 3
+    again = EarlyStop(patience=2)
+    assert [rows_for(again, [1, 1, 1]), rows_for(again, [1, 1])] == [3, None]
     with pytest.raises(
         ga3c_tf.UserError, match="there is no metric 'rolling' in a row; close: rolling_score"
     ):
@@ -227,6 +241,7 @@ class Nameless(Callback):
             "a callback is of the type builtin_function_or_method; it must be a ga3c_tf.callbacks.Callback",
         ),
         (Nameless(), "Nameless names the metric 'score'; it must be like 'group/name'"),
+        ([Evaluate(9), Evaluate(8)], "two callbacks log the metric 'evaluation/score'; give one of them"),
     ],
 )
 def test_what_is_no_callback_is_refused(tmp_path, callback, words):
@@ -235,6 +250,32 @@ def test_what_is_no_callback_is_refused(tmp_path, callback, words):
     assert not (tmp_path / "run").exists()
     with pytest.raises(ga3c_tf.UserError, match="both must be at least 1"):
         Evaluate(every=0)
+
+
+@pytest.mark.parametrize("damage", ["", "time;agent_steps"])
+def test_a_file_without_its_header_is_kept_aside(tmp_path, damage):
+    columns = (*METRIC_COLUMNS, "mine/a")
+    rows = [",".join([str(number)] * len(columns)) for number in (1, 2, 3)]
+    text = "".join(f"{line}\n" for line in (damage, *rows))
+    (tmp_path / "metrics.csv").write_text(text)
+    told = []
+    RunLog(tmp_path, time_s=5.0, warn=told.append).close()
+    [aside] = tmp_path.glob("metrics.csv.damaged-*")
+    assert aside.read_text() == text and f"the file as it was is {aside.name}" in told[0]
+
+
+def test_line_ends_of_other_systems_and_infinite_metrics_take_no_row(tmp_path):
+    columns = (*METRIC_COLUMNS, "mine/a")
+    log = RunLog(tmp_path, own_metrics=["mine/a"])
+    for second in (1.0, 2.0):
+        log.metrics({"time_s": second, "agent_steps": 9, "mine/a": math.inf if second == 1 else 5.0})
+    log.close()
+    file = tmp_path / "metrics.csv"
+    file.write_text(file.read_text().replace("\n", "\r\n"), newline="")
+    assert metric_columns(tmp_path) == columns
+    found = read_columns(file, columns)
+    assert found["time_s"].tolist() == [1, 2] and math.isnan(found["mine/a"][0]) and found["mine/a"][1] == 5
+    assert [row["mine/a"] for row in read_last_rows(file, columns, 2)] == ["", "5"]
 
 
 def test_columns_of_callbacks_follow_those_of_a_file_of_an_older_version(tmp_path):

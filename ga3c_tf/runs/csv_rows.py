@@ -73,7 +73,7 @@ def metric_columns(folder: Path) -> tuple[str, ...]:
     """Return the columns of a run's metrics.csv: `METRIC_COLUMNS`, and those of callbacks."""
     with open_csv(folder / "metrics.csv") as lines:
         header = next(iter(lines), "")
-    return (*METRIC_COLUMNS, *filter(is_own, header.removesuffix("\n").split(",")))
+    return (*METRIC_COLUMNS, *filter(is_own, header.rstrip("\r\n").split(",")))
 
 
 def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
@@ -123,7 +123,7 @@ def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dic
     with file.open(errors="replace", newline="\n") as stream:
         arranged = _arrangement(stream.readline(), columns) or _as_it_is
     # So may be the first line.
-    rows = [_cells(arranged(line), columns) for line in (lines[1:] if place else lines)]
+    rows = [_cells(arranged(line.rstrip("\r")), columns) for line in (lines[1:] if place else lines)]
     return [dict(zip(columns, cells, strict=True)) for cells in rows[-count:] if cells is not None]
 
 
@@ -146,7 +146,7 @@ def parsed_lines(lines: Iterable[str], columns: tuple[str, ...]) -> Iterator[tup
     if first and arranged is None:
         lines = itertools.chain([first], lines)
     for line in lines:
-        cells = (arranged or _as_it_is)(line.removesuffix("\n"))
+        cells = (arranged or _as_it_is)(line.rstrip("\r\n"))
         yield cells + "\n", _cells(cells, columns) if line.endswith("\n") else None
 
 
@@ -155,7 +155,7 @@ def _arrangement(header: str, columns: tuple[str, ...]) -> Callable[[str], str] 
 
     An older version wrote only the first columns, and files may have columns of callbacks after them.
     """
-    names = tuple(header.removesuffix("\n").split(","))
+    names = tuple(header.rstrip("\r\n").split(","))
     if names == columns[: len(names)]:
         missing = "," * (len(columns) - len(names))
         return lambda line: line + missing

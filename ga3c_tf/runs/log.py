@@ -7,6 +7,7 @@ import io
 import math
 import os
 import platform
+import shutil
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -164,8 +165,12 @@ class RunLog:
 def _drop_rows(
     file: Path, columns: tuple[str, ...], counter: str, last: float, warn: Callable[[str], None]
 ) -> None:
-    """Rewrite `file` with its header and rows whose `counter` is at most `last`; warn about damaged rows."""
+    """Rewrite `file` with its header and rows whose `counter` is at most `last`; warn about damaged rows.
+
+    A half-written last row is common after a kill. With more damage, or a damaged header, the file is kept.
+    """
     damaged = 0
+    before = None
     place = columns.index(counter)
     with open_csv(file) as lines, atomic_write(file, newline="") as stream:
         stream.write(",".join(columns) + "\n")
@@ -174,19 +179,23 @@ def _drop_rows(
                 damaged += 1
             elif float(cells[place] or "inf") <= last:
                 stream.write(line)
+        if damaged > 1:
+            before = file.with_name(f"{file.name}.damaged-{time.time_ns()}")
+            shutil.copyfile(file, before)
     if damaged:
-        warn(f"{file}: {damaged} damaged row{'s are' if damaged > 1 else ' is'} left out")
+        where = f"; the file as it was is {before.name}" if before else ""
+        warn(f"{file}: {damaged} damaged row{'s are' if damaged > 1 else ' is'} left out{where}")
 
 
 def _text(value: float | str) -> str:
     """Format a CSV cell.
 
     Texts stay as they are, integers have no decimal point, other numbers have six significant digits or, from
-    1000 on, three decimals, and not-a-number is empty.
+    1000 on, three decimals, and a number that is not finite is empty.
     """
     if isinstance(value, str):
         return value
-    if isinstance(value, float) and math.isnan(value):
+    if isinstance(value, float) and not math.isfinite(value):
         return ""
     if float(value).is_integer():
         return str(int(value))

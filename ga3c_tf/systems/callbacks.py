@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,7 @@ class Callbacks:
         metrics: names of the metrics that they log.
 
     Raises:
-        UserError: one of them is no `Callback`, or a metric has no slash in its name.
+        UserError: one of them is no `Callback`, a metric has no slash in its name, or two log the same one.
     """
 
     def __init__(self, callbacks: Sequence[Callback]):
@@ -73,7 +74,9 @@ class Callbacks:
             _check(callback)
         # Those that log come first, so that the others see what they have logged.
         self._callbacks = sorted(callbacks, key=lambda callback: not callback.metrics)
-        self.metrics = tuple(dict.fromkeys(name for callback in callbacks for name in callback.metrics))
+        self.metrics = tuple(name for callback in callbacks for name in callback.metrics)
+        if again := [name for name, count in Counter(self.metrics).items() if count > 1]:
+            raise UserError(f"two callbacks log the metric {again[0]!r}; give one of them")
         self._wants_episodes = any(
             type(callback).on_episode is not Callback.on_episode for callback in callbacks
         )

@@ -215,7 +215,7 @@ def _published_score(folder: Path) -> dict[str, Any] | None:
 def _commits(folder: Path, score: dict[str, Any] | None) -> list[str]:
     """Return the commits that a run was trained with; an empty list if they are not recorded."""
     commits = list(dict.fromkeys(commit_of(session) for session in read_sessions(folder)))
-    return commits or (score or {}).get("training", {}).get("commits", [])
+    return commits or ((score or {}).get("training") or {}).get("commits", [])
 
 
 def _figures(score: dict[str, Any] | None) -> dict[str, Any] | None:

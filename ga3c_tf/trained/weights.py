@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from ga3c_tf.config import spelled
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import atomic_write, check_writable, json_text
+from ga3c_tf.files import check_writable, json_text, sync
 from ga3c_tf.plugins import one_line
 from ga3c_tf.runs.folder import read_config
 
@@ -34,6 +35,8 @@ FILE = "weights.npz"
 SAFETENSORS = "model.safetensors"
 SCORE = "score.json"
 CARD = "README.md"
+BEST = "best_evaluated"
+"""Folder in a run folder with the weights of the best evaluation, for `load_agent` and `ga3c-tf play`."""
 EPISODE = "episode.gif"
 """Animation of the agent at play."""
 ORIGIN = "began_with"
@@ -116,12 +119,16 @@ def save_weights(folder: Path, content: bytes, config_json: str, score: dict, na
     try:
         folder.mkdir(parents=True, exist_ok=True)
         contents = {name: content, "config.json": config_json.encode(), SCORE: score_json.encode()}
-        # At its end, when all are written, they replace the existing files.
         with contextlib.ExitStack() as stack:
             for file_name, whole in contents.items():
-                stream = stack.enter_context(atomic_write(folder / file_name, "wb"))
-                stream.write(whole)
-                stream.flush()
+                aside = folder / f"{file_name}.new"
+                stack.callback(aside.unlink, missing_ok=True)
+                with aside.open("wb") as stream:
+                    stream.write(whole)
+                    stream.flush()
+                    sync(stream.fileno())
+            for file_name in contents:  # the score last: it is that of the weights that are there
+                (folder / f"{file_name}.new").rename(folder / file_name)
         for earlier in {FILE, SAFETENSORS} - {name}:
             (folder / earlier).unlink(missing_ok=True)
     except OSError as error:
@@ -157,18 +164,15 @@ def load_weights(folder: Path, model: NetworkModel) -> int:
     """
     file = file_of(folder) or folder / FILE
     read = _safetensors().load_file if file.name == SAFETENSORS else _numpy_arrays
-    try:
+    with _damage_told(file):
         named = read(file)
         arrays = [named[name] for name in sorted(named, key=lambda name: int(name.partition(".")[0]))]
         shapes = [array.shape for array in arrays]
         finite = all(np.isfinite(array).all() for array in arrays)
+    with _damage_told(folder / SCORE):
         agent_steps = int(json.loads((folder / SCORE).read_text())["agent_steps"])
-    except Exception as error:  # reading damaged files may raise anything
-        if getattr(error, "errno", None) in NO_DAMAGE:
-            raise UserError(f"{folder} cannot be read now: {one_line(error)}") from None
-        raise UserError(f"{folder} is damaged: {type(error).__name__}") from None
     if not finite:
-        raise UserError(f"{folder} is damaged: {file.name} has weights that are not finite")
+        raise UserError(f"{file} is damaged: it has weights that are not finite")
     expected = [array.shape for array in model.network.get_weights()]
     if shapes != expected:
         pairs = itertools.zip_longest(shapes, expected, fillvalue="missing")
@@ -180,6 +184,19 @@ def load_weights(folder: Path, model: NetworkModel) -> int:
         )
     model.network.set_weights(arrays)
     return agent_steps
+
+
+@contextlib.contextmanager
+def _damage_told(file: Path) -> Iterator[None]:
+    """Raise UserError for an error of reading a file: damaged, a file may raise anything."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise UserError(f"{file} is missing") from None
+    except Exception as error:
+        if getattr(error, "errno", None) in NO_DAMAGE or isinstance(error, MemoryError):
+            raise UserError(f"{file} cannot be read now: {one_line(error)}") from None
+        raise UserError(f"{file} is damaged: {one_line(error)}") from None
 
 
 def _safetensors() -> types.ModuleType:

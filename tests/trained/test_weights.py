@@ -311,6 +311,30 @@ def test_weights_that_cannot_be_read_now_are_not_called_damaged(copy, monkeypatc
         TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
 
 
+def test_the_damaged_or_missing_file_is_named(copy):
+    (copy / weights.SCORE).write_text("{}")
+    with pytest.raises(UserError, match=r"score\.json is damaged: KeyError"):
+        TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
+    (copy / weights.SCORE).unlink()
+    with pytest.raises(UserError, match=r"score\.json is missing"):
+        TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
+
+
+def test_a_score_is_never_beside_weights_that_it_is_not_of(copy, monkeypatch):
+    before = {file.name: file.read_bytes() for file in copy.iterdir()}
+    synced = []
+
+    def sync(descriptor):
+        synced.append(descriptor)
+        if len(synced) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(weights, "sync", sync)
+    with pytest.raises(UserError, match="No space left"):
+        weights.save_weights(copy, b"new", "{}", {"mean": 9.0})
+    assert {file.name: file.read_bytes() for file in copy.iterdir()} == before
+
+
 def test_pickled_objects_are_not_loaded(copy):
     np.savez(copy / weights.FILE, **{"00": np.array([print], object)})
     with pytest.raises(UserError, match="is damaged"):

@@ -133,8 +133,8 @@ class BeyondPaperSettings(QLearningSettings):
         0,
         "algorithm",
         "Steps in one update: in each epoch a batch is shuffled and cut into equal parts of about this size; "
-        "0: the whole batch. Where an update needs whole segments, these are shuffled, and parts differ by up to "
-        "--t-max.",
+        "0: the whole batch. Where an update needs whole segments, these are shuffled, and the parts "
+        "differ by up to --t-max.",
         low=0,
         high=100_000,
         systems=ONE_MODEL,
