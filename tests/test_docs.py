@@ -256,7 +256,7 @@ def test_the_table_of_presets_has_their_values(page, is_q_learning):
 def test_the_table_beside_stable_baselines3_is_that_of_its_curves():
     command = [sys.executable, "examples/compare_sb3.py", "--table", "docs/data/vectors.csv"]
     table = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert table in (ROOT / "docs" / "vectors.md").read_text()
+    assert table in (ROOT / "docs" / "stable-baselines3.md").read_text()
 
 
 @pytest.mark.parametrize(
