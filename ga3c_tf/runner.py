@@ -265,7 +265,7 @@ def _training(
     make: Callable[..., System] = system
     if ray:
         make = functools.partial(make, ray=ray)
-    if config.evaluate_every:
+    if config.evaluate_every and not any(isinstance(callback, Evaluate) for callback in callbacks):
         callbacks = [Evaluate(config.evaluate_every), *callbacks]
     training = Training(make, config, spec, run, device, warn, callbacks)
     hardware = {

@@ -72,7 +72,9 @@ RULES = (
     Rule(
         ("sync", "devices"),
         lambda config: config.sync == "none" and bool(re.fullmatch(r"cpu:1|gpu:\d+", config.devices or "")),
-        lambda config: f"--sync none is for several devices, and {_given(config, 'devices')} is one",
+        lambda config: (
+            f"--sync none is for several devices, and {_given(config, 'devices')} is one; give --sync mean"
+        ),
     ),
     Rule(
         ("t_max", "num_agents"),

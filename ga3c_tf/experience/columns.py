@@ -126,7 +126,8 @@ def even_cuts(lengths: np.ndarray, parts: int) -> list[slice]:
     """
     ends = np.concatenate([[0], np.cumsum(lengths)])
     wanted = ends[-1] * np.arange(parts + 1) / parts
-    cuts = np.unique(np.abs(ends[:, None] - wanted).argmin(axis=0))
+    after = np.clip(np.searchsorted(ends, wanted), 1, len(lengths))
+    cuts = np.unique(after - (wanted - ends[after - 1] <= ends[after] - wanted))
     return [slice(first, last) for first, last in itertools.pairwise(cuts)]
 
 

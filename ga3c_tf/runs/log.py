@@ -167,7 +167,7 @@ def _drop_rows(
 ) -> None:
     """Rewrite `file` with its header and rows whose `counter` is at most `last`; warn about damaged rows.
 
-    A half-written last row is common after a kill. With more damage, or a damaged header, the file is kept.
+    A half-written last row is common after a kill. With more damage the file as it was is kept.
     """
     damaged = 0
     before = None

@@ -74,7 +74,7 @@ class Callbacks:
             _check(callback)
         # Those that log come first, so that the others see what they have logged.
         self._callbacks = sorted(callbacks, key=lambda callback: not callback.metrics)
-        self.metrics = tuple(name for callback in callbacks for name in callback.metrics)
+        self.metrics = tuple(name for callback in callbacks for name in dict.fromkeys(callback.metrics))
         if again := [name for name, count in Counter(self.metrics).items() if count > 1]:
             raise UserError(f"two callbacks log the metric {again[0]!r}; give one of them")
         self._wants_episodes = any(

@@ -127,7 +127,7 @@ def save_weights(folder: Path, content: bytes, config_json: str, score: dict, na
                     stream.write(whole)
                     stream.flush()
                     sync(stream.fileno())
-            for file_name in contents:  # the score last: it is that of the weights that are there
+            for file_name in contents:  # the score last, so that it is not ahead of the weights
                 (folder / f"{file_name}.new").rename(folder / file_name)
         for earlier in {FILE, SAFETENSORS} - {name}:
             (folder / earlier).unlink(missing_ok=True)

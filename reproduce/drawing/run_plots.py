@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ga3c_tf.console import counted
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing.canvas import COLORS, legend_over, pyplot
 from ga3c_tf.reproduce.drawing.score_plots import draw_curves
@@ -81,36 +79,39 @@ def plot_runs(runs: list[Path], file: Path) -> None:
 def plot_over_seeds(runs: list[Path], file: Path) -> None:
     """Draw the rolling score of `runs` against time and agent steps: the mean over seeds and their range.
 
-    Runs whose settings differ in the seed alone are a line, called as the names of their folders begin.
+    Runs whose settings differ in the seed alone are a line, with the name of the first.
 
     Raises:
-        UserError: as for `plot_runs`.
+        UserError: as for `plot_runs`, or a run has fewer than two episodes.
     """
     by_settings: dict[str, list[Path]] = {}
     for run in runs:
         settings = read_config(run).replace(seed=0, run_dir=None).to_json()
         by_settings.setdefault(settings, []).append(run)
-    lines: dict[str, list[Columns]] = {}
-    for group in by_settings.values():
-        name = os.path.commonprefix([run.name for run in group]).rstrip("-_.")  # noqa: RUF071, of names
-        label = f"{name}, {counted(len(group), 'seed')}"
-        lines[str(group[0]) if label in lines or not name else label] = [_curve(run) for run in group]
-    figure, axes = pyplot().subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
-    try:
-        draw_curves(axes, lines)
-        for axis, name in zip(axes, ("time (minutes)", "agent steps (millions)"), strict=True):
-            axis.set(xlabel=name, ylabel="score")
-            axis.spines[["top", "right"]].set_visible(False)
-        legend_over(axes[0], axes[:1], frameon=False, fontsize="small")
-        _save(figure, file)
-    finally:
-        pyplot().close(figure)
+    lines = {}
+    for first, *others in by_settings.values():
+        name = f"{first} and {len(others)} more" if others else str(first)
+        lines[name] = [_curve(run) for run in (first, *others)]
+    with pyplot().rc_context({"text.usetex": False}):
+        figure, axes = pyplot().subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
+        try:
+            draw_curves(axes, lines)
+            for axis, name in zip(axes, ("time (minutes)", "agent steps (millions)"), strict=True):
+                axis.set(xlabel=name, ylabel="score")
+                axis.spines[["top", "right"]].set_visible(False)
+            _add_legend(axes[0], {line.get_label(): line for line in axes[0].lines})
+            _save(figure, file)
+        finally:
+            pyplot().close(figure)
 
 
 def _curve(run: Path) -> Columns:
     """Return the learning curve of a run folder, or of the record of a run, which has no episodes."""
     curve = curve_of(run, read_config(run).rolling_episodes)
-    return curve if len(curve["time_s"]) else read_curve(run)
+    curve = curve if len(curve["time_s"]) else read_curve(run)
+    if len(curve["time_s"]) < 2:
+        raise UserError(f"{run} has fewer than two episodes yet; leave it out")
+    return curve
 
 
 def _plot(runs: list[Path], file: Path, adjusted: bool) -> None:
@@ -124,15 +125,20 @@ def _plot(runs: list[Path], file: Path, adjusted: bool) -> None:
             names[name] = pyplot().Line2D([], [], color=color)
         _label(axes, queue)
         if len(runs) > 1:
-            legend = axes[0, 0].legend([*names.values()], [""] * len(names), frameon=False, fontsize="small")
-            for text, name in zip(legend.get_texts(), names, strict=True):
-                # Set later: a label that begins with _ would be left out.
-                text.set(text=name, parse_math=False)
+            _add_legend(axes[0, 0], names)
         else:
             figure.suptitle(f"{read_config(runs[0]).env_id}, {runs[0].name}", parse_math=False)
         _save(figure, file)
     finally:
         pyplot().close(figure)
+
+
+def _add_legend(axis, lines: dict[str, Any]) -> None:
+    """Add a legend with names as they are, which are no TeX."""
+    legend = axis.legend([*lines.values()], [""] * len(lines), frameon=False, fontsize="small")
+    for text, name in zip(legend.get_texts(), lines, strict=True):
+        # Set later: a label that begins with _ would be left out.
+        text.set(text=name, parse_math=False)
 
 
 def _save(figure, file: Path) -> None:

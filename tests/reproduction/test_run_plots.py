@@ -6,6 +6,7 @@ from invented_runs import write_table
 from matplotlib import pyplot as plt
 
 from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing import run_plots
 from ga3c_tf.reproduce.drawing.run_plots import DISTANCES, LAG, SHARES
 from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS
@@ -127,18 +128,29 @@ def test_runs_that_differ_in_the_seed_alone_are_a_line_of_their_mean(tmp_path, m
         runs.append(invented_run(tmp_path / name, factor))
         config = Config(env_id="CartPole-v1", rolling_episodes=2, run_dir=str(runs[-1]), **settings)
         (runs[-1] / "config.json").write_text(config.to_json())
-    drawn = {}
+    drawn, legend = {}, []
 
     def look(figure, file):
         time, steps = figure.axes
         drawn.update({line.get_label(): line.get_ydata() for line in time.lines})
         assert steps.lines[0].get_xdata()[-1] == 6.0
+        legend.extend(text.get_text() for text in time.get_legend().get_texts())
 
     monkeypatch.setattr(run_plots, "_save", look)
     run_plots.plot_over_seeds(runs, tmp_path / "curves.png")
-    assert list(drawn) == ["slow, 2 seeds", "fast-1, 1 seed"]
+    slow, fast = f"{runs[0]} and 1 more", str(runs[2])
+    assert list(drawn) == [slow, fast] == legend
     # the last two of six episodes: means of 5.5 and 16.5 over two seeds
-    assert (drawn["slow, 2 seeds"][-1], drawn["fast-1, 1 seed"][-1]) == (11.0, 27.5)
+    assert (drawn[slow][-1], drawn[fast][-1]) == (11.0, 27.5)
+
+
+def test_a_mean_over_seeds_needs_curves(tmp_path):
+    run = invented_run(tmp_path / "_$odd{$", 1)
+    run_plots.plot_over_seeds([run], tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").stat().st_size > 1000
+    (run / "episodes.csv").write_text("")
+    with pytest.raises(UserError, match="has fewer than two episodes yet; leave it out"):
+        run_plots.plot_over_seeds([run], tmp_path / "curves.png")
 
 
 def test_a_long_line_shows_the_means_of_neighboring_points():

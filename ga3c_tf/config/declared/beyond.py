@@ -54,7 +54,7 @@ class BeyondPaperSettings(QLearningSettings):
         needs=[
             beside(
                 correction=CLIPPED,
-                because="v-trace and masks can be joined to one of them, as in v-trace+ppo",
+                because="v-trace and ratio-mask, for example, can be joined to one, as in v-trace+ppo",
             )
         ],
         algorithms=ACTOR_CRITIC,
@@ -133,8 +133,8 @@ class BeyondPaperSettings(QLearningSettings):
         0,
         "algorithm",
         "Steps in one update: in each epoch a batch is shuffled and cut into equal parts of about this size; "
-        "0: the whole batch. Where an update needs whole segments, these are shuffled, and the parts "
-        "differ by up to --t-max.",
+        "0: the whole batch. Where an update needs whole segments, these are shuffled, the parts "
+        "differ by up to --t-max, and none is shorter than a segment.",
         low=0,
         high=100_000,
         systems=ONE_MODEL,

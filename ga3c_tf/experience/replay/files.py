@@ -51,7 +51,7 @@ def save_replay(memory: ReplayMemory, folder: Path) -> None:
         "highest": memory.highest,
         "lanes": [dataclasses.asdict(lane) for lane in memory.lanes],
     }
-    (folder / HEAD).write_text(json.dumps({"head": head, "checksum": _checksum(head)}) + "\n")
+    (folder / HEAD).write_text(json.dumps({**head, "checksum": _checksum(head)}) + "\n")
 
 
 def load_replay(memory: ReplayMemory, folder: Path) -> None:
@@ -62,9 +62,8 @@ def load_replay(memory: ReplayMemory, folder: Path) -> None:
             The memory must not be used then.
     """
     try:
-        saved = json.loads((folder / HEAD).read_text())
-        head = saved["head"]
-        if saved["checksum"] != _checksum(head):
+        head = json.loads((folder / HEAD).read_text())
+        if head.pop("checksum", None) not in (None, _checksum(head)):  # earlier commits wrote none
             raise ReplayUnreadable("is damaged")
         if head["shape"] != _shape(memory):
             raise ReplayUnreadable("is of other settings")

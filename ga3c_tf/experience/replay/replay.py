@@ -101,7 +101,7 @@ class Replay:
         self._begin(agent_steps)
         anew = f"it is filled anew with {self._config.replay_start} steps before the training goes on"
         if not has_replay(folder):
-            why = "it is in the newest checkpoint only" if self._config.save_replay else "--save-replay would"
+            why = "this checkpoint has none" if self._config.save_replay else "--save-replay would"
             warn(f"the replay memory was not saved ({why}); {anew}")
             return
         try:

@@ -45,7 +45,7 @@ class UpdateSizes:
         self._steps = max(batches)
         self._rows = max(-(-states // config.minibatches_of(states)) for states in batches)
         if self.has_minibatches and needs_segments:
-            self._rows += config.t_max
+            self._rows = min(self._rows + config.t_max, self._steps)
         self._most_states = config.most_agents + config.remote_agents  # of one prediction
         if config.reads("max_prediction_batch"):
             self._most_states = min(self._most_states, config.max_prediction_batch)

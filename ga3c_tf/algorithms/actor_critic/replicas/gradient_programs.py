@@ -77,7 +77,8 @@ class GradientPrograms(Programs):
         states = config.states_per_update
         update = states // config.minibatches_of(states)
         mean = update // number_of_parts(update, self._number_of_weights, len(config.device_names))
-        return [max(1, mean - config.t_max), mean + config.t_max]
+        uneven = config.t_max if self._actor_critic.needs_segments and config.has_minibatches else 0
+        return [max(1, mean - config.t_max - uneven), mean + config.t_max + uneven]
 
     def _new_gradients(self, size: UpdateSize) -> GradientProgram:
         return self._of_batches(GradientProgram, BatchUpload, size)
