@@ -13,6 +13,7 @@ from ga3c_tf.reproduce.figures.learning.batch_size import AS_MUCH, BatchSizeFigu
 from ga3c_tf.reproduce.figures.metrics import END, SCORE
 from ga3c_tf.reproduce.figures.plans import preset_spec
 from ga3c_tf.reproduce.figures.tables import MINUTES, means_of
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
 
 SIZES = (32, 128, 512, 2048)
 SYSTEMS = ("ga3c", "a2c")
@@ -29,6 +30,7 @@ class ReplayBatchesFigure(BatchSizeFigure):
     name = "replay-batches"
     games = {"smoke": ("cartpole",), "tuned": ("minatar_breakout",)}
     counts = {"tuned": 5}
+    looks = (LEAST_SEEDS, 5)
     smoke = tuple(
         {**SMOKE, "system": system, "replay_batch": size, "called": (str(size),)}
         for system, size in product(SYSTEMS, (16, 32))
