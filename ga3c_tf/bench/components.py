@@ -8,11 +8,12 @@ statistics.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ga3c_tf.bench.component_process import ComponentProcess
 from ga3c_tf.bench.model_components import model_components
+from ga3c_tf.bench.report import machine_and_settings
 from ga3c_tf.bench.server_component import server_component
 from ga3c_tf.config import Config
 from ga3c_tf.host.machine import machine, package_versions, source_version
@@ -21,6 +22,8 @@ MODELS: dict[str, dict[str, str]] = {"plain": {"compile": "off"}, "compiled": {"
 """The ways to compute the model, by the settings that choose them."""
 NO_ARITHMETIC = "ga3c_tf.bench.stand_ins:network_without_arithmetic"
 INSTANT = "model that answers at once"
+CELL = 22  # characters
+KINDS = {"prediction_ms": "prediction", "update_ms": "update"}
 
 
 class Component(NamedTuple):
@@ -106,3 +109,51 @@ def _measure(config: Config, device: str, seconds: float, say: Callable[[str], N
         say(f"{device}: this model has only a plain form")
         del of_calls["compiled"]
     return {"calls": of_calls, "servers": measured("server", servers(config, device, of_calls))}
+
+
+def components_report(result: dict) -> str:
+    """Format the result of `run_components` as text, the answer first."""
+    devices = result["devices"]
+    lines = [answer(device, measured["servers"]) for device, measured in devices.items()]
+    lines += ["", machine_and_settings(result)]
+    for device, measured in devices.items():
+        lines += ["", *calls_table(device, measured["calls"]), "", *server_table(device, measured["servers"])]
+    return "\n".join(lines)
+
+
+def answer(device: str, servers: Mapping[str, dict]) -> str:
+    """State how many predictions the program serves without emulator and arithmetic, and what limits them."""
+    bare = [name for name in servers if name.startswith("network without")]
+    best = max(bare, key=lambda name: servers[name]["predictions_per_s"])
+    rate = servers[best]["predictions_per_s"]
+    path = max(0.0, 1 - rate / servers[INSTANT]["predictions_per_s"])
+    return (
+        f"Everything but environment and arithmetic allows {rate:,.0f} predictions/s on {device} ({best}). "
+        f"The path of the calls takes {path:.0%} of that time; pipes, queues and threads take the rest."
+    )
+
+
+def calls_table(device: str, calls: Mapping[str, dict]) -> list[str]:
+    """Return the lines of the times of calls, with a column for each model."""
+    lines = [_row(f"calls on {device}, ms (calls/s)", calls)]
+    for kind, word in KINDS.items():
+        for size in next(iter(calls.values()))[kind]:
+            times = [measured[kind][size] for measured in calls.values()]
+            lines.append(_row(f"{word} of {size}", [f"{ms:.3f} ({1000 / ms:,.0f})" for ms in times]))
+    full = [(measured["updates_per_call"], measured["full_call_ms"]) for measured in calls.values()]
+    lines.append(_row("updates of t_max in one call", [f"{count} in {ms:.3f}" for count, ms in full]))
+    return lines
+
+
+def server_table(device: str, servers: Mapping[str, dict]) -> list[str]:
+    """Return the lines of the rates of GA3C without its environment."""
+    heading = ("predictions/s", "updates/s", "server, us/prediction")
+    lines = [_row(f"GA3C on {device}, free environment", heading)]
+    for name, rates in servers.items():
+        cells = (rates["predictions_per_s"], rates["updates_per_s"], rates["server_us"])
+        lines.append(_row(name, [f"{cell:,.0f}" for cell in cells]))
+    return lines
+
+
+def _row(label: str, cells) -> str:
+    return f"{label:38}{''.join(f'{cell:>{CELL}}' for cell in cells)}"

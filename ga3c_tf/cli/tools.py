@@ -85,8 +85,7 @@ def _benchmark(
         return run_devices, devices_report
     devices = device.split(",")
     if components:
-        from ga3c_tf.bench.components import run_components
-        from ga3c_tf.bench.components_report import components_report
+        from ga3c_tf.bench.components import components_report, run_components
 
         return functools.partial(run_components, devices=devices), components_report
     from ga3c_tf.bench.report import report

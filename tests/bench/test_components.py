@@ -8,8 +8,7 @@ import pytest
 
 from ga3c_tf.bench import component_process, components
 from ga3c_tf.bench.component_process import ComponentProcess, bind_to_one_core, ms_per_call
-from ga3c_tf.bench.components import INSTANT, run_components
-from ga3c_tf.bench.components_report import answer, components_report
+from ga3c_tf.bench.components import INSTANT, answer, components_report, run_components
 from ga3c_tf.bench.host_components import _bare_step, group_size, host_components
 from ga3c_tf.bench.model_components import model_components
 from ga3c_tf.bench.server_component import server_component
