@@ -130,6 +130,12 @@ def test_evaluations_keep_the_best_weights_and_their_score(tmp_path, system):
     assert following.best == evaluate.best
 
 
+def test_a_callers_evaluation_takes_the_place_of_the_settings(tmp_path):
+    evaluate = Evaluate(every=500, episodes=1)
+    run = train(tmp_path / "run", [evaluate, StopAt(800)], evaluate_every=10**6)
+    assert run.summary["best_score"] == evaluate.best > 0
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"mean": null}'])
 def test_a_damaged_score_of_the_best_weights_is_told(tmp_path, capsys, text):
     (tmp_path / BEST).mkdir()

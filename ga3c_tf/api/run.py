@@ -235,7 +235,9 @@ def _run(
 
 
 def _several(callbacks: Callback | Sequence[Callback] | None) -> Sequence[Callback]:
-    return callbacks if isinstance(callbacks, Sequence) else [callbacks] if callbacks else []
+    if callbacks is None:
+        return []
+    return callbacks if isinstance(callbacks, Sequence) else [callbacks]
 
 
 def _command(function: str) -> list[str]:

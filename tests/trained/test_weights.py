@@ -320,7 +320,12 @@ def test_the_damaged_or_missing_file_is_named(copy):
         TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
 
 
-def test_a_score_is_never_beside_weights_that_it_is_not_of(copy, monkeypatch):
+def test_the_score_is_replaced_last_and_nothing_is_if_a_file_cannot_be_written(copy, monkeypatch):
+    renamed = []
+    monkeypatch.setattr(Path, "rename", lambda file, target: renamed.append(target.name))
+    weights.save_weights(copy, b"new", "{}", {"mean": 9.0})
+    assert renamed[0] == weights.FILE and renamed[-1] == weights.SCORE
+    monkeypatch.undo()
     before = {file.name: file.read_bytes() for file in copy.iterdir()}
     synced = []
 
