@@ -10,6 +10,28 @@ EPSILON = 1e-5
 """Added to the variance, as in PyTorch."""
 
 
+class LayerNorm(keras.layers.LayerNormalization):
+    """Keras's layer over the last axis, computed from differences to the mean.
+
+    Keras computes x * scale + shift from the moments, whose gradient takes half as long again on a CPU.
+    """
+
+    def call(self, inputs: Any) -> Any:
+        ops = keras.ops
+        numbers = ops.cast(inputs, "float32")  # as Keras does, since half precision has too few digits
+        centered = numbers - ops.mean(numbers, -1, keepdims=True)
+        variance = ops.mean(ops.square(centered), -1, keepdims=True)
+        normalized = centered * ops.rsqrt(variance + self.epsilon)
+        return ops.cast(normalized * self.gamma + self.beta, self.compute_dtype)
+
+    def built_in(self) -> keras.layers.Layer:
+        """Return Keras's layer with the same weights, for programs that lack this one."""
+        layer = keras.layers.LayerNormalization.from_config(self.get_config())
+        layer.build((None, *self.gamma.shape))
+        layer.set_weights(self.get_weights())
+        return layer
+
+
 def with_layer_norm(network: keras.Model) -> keras.Model:
     """Return the network with layer normalization (Ba et al. 2016) before the activation of each hidden
     layer, with new weights.
@@ -38,7 +60,5 @@ def _normalized_call(layer: keras.layers.Layer, *inputs: Any, **options: Any) ->
     activation = layer.activation_after_norm
     if activation == "linear":
         return outputs
-    normalized = keras.layers.LayerNormalization(
-        epsilon=EPSILON, dtype=layer.dtype_policy, name=f"{layer.name}_norm"
-    )(outputs)
+    normalized = LayerNorm(epsilon=EPSILON, dtype=layer.dtype_policy, name=f"{layer.name}_norm")(outputs)
     return keras.layers.Activation(activation, name=f"{layer.name}_{activation}")(normalized)

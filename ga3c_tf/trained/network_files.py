@@ -18,6 +18,7 @@ import numpy as np
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import json_text
+from ga3c_tf.model.layer_norm import LayerNorm
 from ga3c_tf.model.networks import MOST_DEVIATIONS, Standardize, keras_settings
 from ga3c_tf.model.tensorflow import keras, plain_path, tf
 from ga3c_tf.plugins import one_line
@@ -100,13 +101,15 @@ def _of_q_values(q_values: keras.KerasTensor) -> dict[str, keras.KerasTensor]:
 
 def _in_built_in_layers(network: keras.Model) -> keras.Model:
     """Return the network with Keras layers in place of this package's own, which other programs lack."""
-    if any(isinstance(layer, Standardize) for layer in network.layers):
+    if any(isinstance(layer, LayerNorm | Standardize) for layer in network.layers):
         return keras.models.clone_model(network, clone_function=_built_in)
     return network
 
 
 def _built_in(layer: keras.layers.Layer) -> keras.layers.Layer:
-    """Return equivalent Keras layers for a `Standardize` layer, and any other layer itself."""
+    """Return equivalent Keras layers for one of this package, and any other layer itself."""
+    if isinstance(layer, LayerNorm):
+        return layer.built_in()
     if not isinstance(layer, Standardize):
         return layer
     states = keras.Input(layer.mean.shape)

@@ -13,7 +13,8 @@ from ga3c_tf.experience.columns import SegmentEnd, Step
 from ga3c_tf.experience.contracts import Prediction
 from ga3c_tf.experience.segment import Segment
 from ga3c_tf.experience.spec import EnvironmentSpec
-from ga3c_tf.model.tensorflow import keras
+from ga3c_tf.model.layer_norm import LayerNorm
+from ga3c_tf.model.tensorflow import keras, tf
 
 SIZE = 7
 ACTIONS = 3
@@ -129,12 +130,33 @@ def test_every_hidden_layer_is_normalized_before_its_activation(network, shape, 
     config = Config(network=network, algorithm="pqn")
     layers = PQN(config, EnvironmentSpec(shape, dtype, ACTIONS), seed=0).network.layers
     kinds = [type(layer) for layer in layers if layer.name.split("_")[0] not in ("flat1", "cast", "rescale")]
-    normalized = [place for place, kind in enumerate(kinds) if kind is keras.layers.LayerNormalization]
+    normalized = [place for place, kind in enumerate(kinds) if kind is LayerNorm]
     assert len(normalized) == hidden
     for place in normalized:
         assert kinds[place - 1] in (keras.layers.Conv2D, keras.layers.Dense)
         assert kinds[place + 1] is keras.layers.Activation
     assert layers[-1].name == "logits_p"
+
+
+@pytest.mark.parametrize("dtype_policy", ["float32", "mixed_bfloat16"])
+def test_layer_normalization_and_its_gradients_are_keras(dtype_policy):
+    layer = LayerNorm(epsilon=1e-5, dtype=dtype_policy)
+    states = tf.constant(np.random.default_rng(0).normal(3, 2, (5, 4, 6)), layer.compute_dtype)
+    layer(states)
+    layer.set_weights([np.linspace(-1, 2, 6), np.linspace(0, 1, 6)])
+    found = {}
+    for name, normalize in {"ours": layer, "keras": layer.built_in()}.items():
+        with tf.GradientTape() as tape:
+            tape.watch(states)
+            outputs = normalize(states)
+            total = tf.reduce_sum(tf.sin(tf.cast(outputs, tf.float32)))
+        of_weights = [variable.value for variable in normalize.trainable_variables]
+        found[name] = [outputs, *tape.gradient(total, [states, *of_weights])]
+    for ours, theirs in zip(found["ours"], found["keras"], strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(
+            tf.cast(ours, tf.float32), tf.cast(theirs, tf.float32), rtol=1e-5, atol=1e-5
+        )
 
 
 def test_a_users_network_gives_q_by_its_first_output(tmp_path, monkeypatch):

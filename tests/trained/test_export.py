@@ -20,10 +20,12 @@ from gymnasium import spaces
 
 import ga3c_tf as package
 from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.q_learning.pqn import PQN
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import StateEnvironment, make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.spec import EnvironmentSpec
+from ga3c_tf.model.layer_norm import LayerNorm
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.trained import export, metadata
 from ga3c_tf.trained.export import SUFFIXES, check_export, metadata_of
@@ -113,6 +115,24 @@ def test_scaling_by_mean_and_deviation_and_the_minimum_of_the_policy_are_exporte
     file = tmp_path / f"agent{SUFFIXES[form]}"
     write_network(model, 0.05, file, form, {})
     states = rng.integers(0, 256, (6, *shape)).astype(dtype)
+    assert_same_outputs(file, form, states, model)
+    if form == "keras":  # for programs without this package
+        with zipfile.ZipFile(file) as archive:
+            assert "ga3c_tf" not in archive.read("config.json").decode()
+
+
+@pytest.mark.parametrize("form", SUFFIXES)
+def test_layer_normalization_is_exported_in_keras_layers(tmp_path, form):
+    model = PQN(
+        Config(network="minatar", algorithm="pqn"), EnvironmentSpec((10, 10, 4), "float32", 3), seed=1
+    )
+    rng = np.random.default_rng(0)
+    for layer in model.network.layers:
+        if isinstance(layer, LayerNorm):
+            layer.set_weights([rng.normal(size=weights.shape) for weights in layer.get_weights()])
+    file = tmp_path / f"agent{SUFFIXES[form]}"
+    write_network(model, 0.0, file, form, {})
+    states = rng.integers(0, 2, (24, 10, 10, 4)).astype(np.float32)
     assert_same_outputs(file, form, states, model)
     if form == "keras":  # for programs without this package
         with zipfile.ZipFile(file) as archive:
