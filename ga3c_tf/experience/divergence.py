@@ -27,7 +27,9 @@ ROUNDING = 1e-4
 
 
 class Divergence(NamedTuple):
-    """Divergence of one batch, or its mean over several; not-a-number where a measure does not apply."""
+    """Divergence of one batch and fit of its values, or the means over several batches; not-a-number where a
+    measure does not apply.
+    """
 
     kl: float  # mean of log mu - log pi: KL(mu, pi) in nats
     total_variation: float  # half the mean of |pi / mu - 1|
@@ -38,6 +40,7 @@ class Divergence(NamedTuple):
     chi_squared: float  # mean of (pi / mu)^2, minus 1: the chi-squared divergence of pi from mu
     k3: float  # mean of pi / mu - log(pi / mu) - 1: KL(mu, pi) in nats, with no negative terms
     m2: float  # mean of log(pi / mu)^2
+    explained_variance: float = math.nan  # see the function of this name
 
 
 class Bounds(NamedTuple):
@@ -77,8 +80,8 @@ class DivergenceSampler:
     Args:
         bounds: what the loss clips or floors.
         every: number of batches of which the first is measured.
-        is_behavior: whether the policy itself chose the actions. Then only `floored` is known: the divergence
-            is that of the weights that are updated, which are not the policy's.
+        is_behavior: whether the policy itself chose the actions. Then only `floored` and `explained_variance`
+            are known: the divergence is that of the weights that are updated, which are not the policy's.
     """
 
     def __init__(self, bounds: Bounds, every: int = MEASURED_EVERY, is_behavior: bool = False):
@@ -91,15 +94,17 @@ class DivergenceSampler:
         """Count a batch; return its divergence, or `UNKNOWN` for one that is not measured.
 
         Args:
-            batch: training batch; one without `mu_log_probabilities` is not measured.
+            batch: training batch; one without `mu_log_probabilities` and `mu_values` is not measured.
             log_pi: [B], log-probability of each action taken, under the policy before the update.
         """
-        if next(self._batches) % self._every or not hasattr(batch, "mu_log_probabilities"):
+        if next(self._batches) % self._every:
+            return UNKNOWN
+        if not (hasattr(batch, "mu_log_probabilities") and hasattr(batch, "mu_values")):
             return UNKNOWN
         measured = divergence(log_pi, batch.mu_log_probabilities, self._bounds)
         if self._is_behavior:
-            return UNKNOWN._replace(floored=measured.floored)
-        return measured
+            measured = UNKNOWN._replace(floored=measured.floored)
+        return measured._replace(explained_variance=explained_variance(batch.returns, batch.mu_values))
 
 
 def divergence(log_pi: np.ndarray, log_mu: np.ndarray, bounds: Bounds) -> Divergence:
@@ -138,6 +143,22 @@ def effective_sample_size(log_pi: np.ndarray, log_mu: np.ndarray) -> float:
     ratios = np.exp(difference - difference.max())  # a common factor changes nothing
     total = np.add.reduce(ratios)
     return float(total * total / (ratios @ ratios) / len(ratios))
+
+
+def explained_variance(returns: np.ndarray, values: np.ndarray) -> float:
+    """Return the share of the returns' variance that the values explain: 1 - Var(R - V) / Var(R).
+
+    It is 1 for perfect values, 0 for values that are no better than a constant, and below 0 for worse ones.
+
+    Args:
+        returns: [B], the returns.
+        values: [B], V of the same states.
+
+    Returns:
+        The share; not-a-number where all returns are equal.
+    """
+    variance = np.var(returns, dtype=np.float64)
+    return 1 - float(np.var(returns - values, dtype=np.float64) / variance) if variance else math.nan
 
 
 def segment_lag(batch: Batch, version: int) -> SegmentLag:

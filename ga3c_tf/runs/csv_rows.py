@@ -54,6 +54,10 @@ METRIC_COLUMNS = (
     "k3",
     "m2",
     "masked",
+    "explained_variance",
+    "learning_rate",
+    "beta",
+    "epsilon",
 )
 ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noise", "accepted", "why")
 EVENT_COLUMNS = ("time_s", "agent_steps", "event", "why")

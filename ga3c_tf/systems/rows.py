@@ -84,6 +84,7 @@ class Rows:
             "training_intensity": window["tps"] * window["training_batch"] / pps if pps else math.nan,
             "rss_mb": resident_mib(),
             "dropped_steps": session.lag_limit.dropped_steps,
+            **session.rates()._asdict(),
         }
         started = int(np.count_nonzero(session.memory.steps))
         standing = {

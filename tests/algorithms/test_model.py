@@ -700,7 +700,7 @@ def test_the_divergence_of_one_batch_in_eleven_is_measured():
     model = Model(Config(network="mlp"), SPEC, seed=0, device="/CPU:0")
     states, actions, returns = small_batch()
     chosen = np.full(len(states), np.log(1 / 3), np.float32)
-    batch = batch_of(states, actions, returns, mu_log_probabilities=chosen)
+    batch = batch_of(states, actions, returns, mu_log_probabilities=chosen, mu_values=returns)
     measured = [math.isfinite(update(model, batch, 1e-3, 0.01).divergence.kl) for _ in range(33)]
     assert measured == ([True] + [False] * 10) * 3
 
@@ -712,7 +712,7 @@ def test_the_divergence_is_that_of_the_policy_that_is_predicted(min_policy):
     policy, *_ = trained.predict(states)
     log_pi = np.log(policy[np.arange(len(actions)), actions])
     log_mu = (log_pi - np.linspace(-0.5, 1, len(actions))).astype(np.float32)
-    batch = batch_of(states, actions, returns, mu_log_probabilities=log_mu)
+    batch = batch_of(states, actions, returns, mu_log_probabilities=log_mu, mu_values=returns)
     measured = update(trained, batch, 1e-3, 0.01).divergence
     ratios = np.exp(log_pi - log_mu)
     assert measured.kl == pytest.approx(-0.25, abs=1e-4)  # the mean of log mu - log pi
