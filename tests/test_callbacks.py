@@ -130,6 +130,31 @@ def test_evaluations_keep_the_best_weights_and_their_score(tmp_path, system):
     assert following.best == evaluate.best
 
 
+def test_a_row_that_is_wanted_at_the_end_of_the_budget_is_written(tmp_path):
+    class Late(Callback):
+        """Wants a row at the beginning, and one once the agents have finished."""
+
+        def begin(self, training):
+            super().begin(training)
+            self.rows = 0
+            self.finished = False
+            self.finish = training.system.finish
+            training.system.finish = self.finishing
+
+        def finishing(self):
+            self.finish()
+            self.finished = True
+
+        def wants_row(self):
+            return self.rows <= self.finished
+
+        def on_row(self, row):
+            self.rows += 1
+
+    run = train(tmp_path / "run", [Late()], steps=1500, log_seconds=1000)
+    assert len(run.metrics()["agent_steps"]) == 2
+
+
 def test_a_callers_evaluation_takes_the_place_of_the_settings(tmp_path):
     evaluate = Evaluate(every=500, episodes=1)
     run = train(tmp_path / "run", [evaluate, StopAt(800)], evaluate_every=10**6)

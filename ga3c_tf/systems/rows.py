@@ -51,10 +51,10 @@ class Rows:
     def write_last(self) -> None:
         """Write a row for the time since the last one, unless that time is too short for meaningful rates.
 
-        What callbacks have logged is written in any case.
+        It is written in any case if callbacks have logged something, or want a row.
         """
         is_long = self._session.time_s - self._window_start > self._period / 2
-        if self._count == 0 or is_long or self._callbacks.has_logged:
+        if self._count == 0 or is_long or self._callbacks.has_logged or self._callbacks.want_row():
             self._write()
 
     def _write(self) -> None:
