@@ -36,6 +36,8 @@ PREPROCESSING = {
     },
 }
 GRAY = "gray levels of the emulator, 0.299 R + 0.587 G + 0.114 B"
+FIGURES = ("mean", "std", "interval_95", "episodes", "protocol")
+"""What metadata takes over of the scores."""
 
 
 def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -49,7 +51,7 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
         UserError: score.json is damaged.
     """
     config = agent.config
-    score = score or _published_score(agent.folder)
+    score = score or published_score(agent.folder)
     commits = _commits(agent.folder, score)
     with WorkingFolder(), contextlib.closing(make_environment(config)) as environment:
         states: Any = environment.observation_space
@@ -200,13 +202,19 @@ def _scaling(agent: TrainedAgent) -> str:
     return f"inside the model: {'x / 255' if config.normalize_images else 'x / 128 - 1'}"
 
 
-def _published_score(folder: Path) -> dict[str, Any] | None:
+def published_score(folder: Path) -> dict[str, Any] | None:
+    """Return the scores of the weights in a folder; None if it has none, or is no folder of weights.
+
+    Raises:
+        UserError: they are damaged.
+    """
     file = folder / SCORE
     if not file_of(folder) or not file.exists():  # in a run folder it may be the score of anything
         return None
     try:
         score = json.loads(file.read_text())
-        _figures(score)
+        for name in (*FIGURES, "env_id"):
+            score[name]
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{file} is damaged") from None
     return score
@@ -219,5 +227,4 @@ def _commits(folder: Path, score: dict[str, Any] | None) -> list[str]:
 
 
 def _figures(score: dict[str, Any] | None) -> dict[str, Any] | None:
-    names = ("mean", "std", "interval_95", "episodes", "protocol")
-    return {name: score[name] for name in names} if score else None
+    return {name: score[name] for name in FIGURES} if score else None

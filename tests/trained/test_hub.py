@@ -22,6 +22,7 @@ from ga3c_tf.trained import weights
 from ga3c_tf.trained.policies import TrainedAgent
 from ga3c_tf.trained.pretrained import PUBLISHED, published_names, weights_called
 from ga3c_tf.trained.publishing import hub
+from ga3c_tf.trained.publishing.publish import publish_weights
 from ga3c_tf.trained.weights import file_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -109,6 +110,20 @@ def test_the_other_format_takes_the_place_of_the_first(published, tmp_path):
     assert (copy / weights.FILE).exists() and not (copy / weights.SAFETENSORS).exists()
     assert not (copy / hub.REPLAY).exists() and not (copy / hub.METADATA).exists()
     assert (copy / "README.md").read_text().startswith("# pole")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [(None, "has no score.json"), ("{}", "is damaged"), ('{"mean": 3.0}', "is damaged")]
+)
+def test_weights_without_whole_scores_are_not_published(published, tmp_path, text, line):
+    copy = shutil.copytree(published, tmp_path / "pole")
+    (copy / weights.SCORE).unlink()
+    if text is not None:
+        (copy / weights.SCORE).write_text(text)
+    agent = TrainedAgent(published, "best", True, 0, "/CPU:0", print)
+    with pytest.raises(UserError, match=line):
+        publish_weights(copy, tmp_path / "new", agent)
+    assert not (tmp_path / "new").exists()
 
 
 def test_without_the_package_it_is_one_line(published, tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.curve import Columns, curve_of, read_curve, write_curve
 from ga3c_tf.runs.folder import check_no_links, read_config
 from ga3c_tf.trained.evaluation import evaluate, summary
+from ga3c_tf.trained.metadata import published_score
 from ga3c_tf.trained.playback import record
 from ga3c_tf.trained.policies import RandomAgent, TrainedAgent
 from ga3c_tf.trained.publishing import hub
@@ -110,17 +111,17 @@ def publish_weights(weights: Path, folder: Path, agent: TrainedAgent) -> dict:
         The scores on record.
 
     Raises:
-        UserError: `weights` has a link in it or no card, or `folder` has something else in it or cannot be
-            written.
+        UserError: `weights` has a link in it, no card or no whole scores, or `folder` has something else in
+            it or cannot be written.
     """
     check_free(folder)
     check_no_links(weights)
-    score = json.loads((weights / SCORE).read_text())
+    score = published_score(weights)
+    if score is None or not (weights / CARD).is_file():
+        name = SCORE if score is None else CARD
+        raise UserError(f"{weights} has no {name}, as published weights have; publish its run")
     config = read_config(weights)
-    try:
-        card = (weights / CARD).read_text()
-    except OSError:
-        raise UserError(f"{weights} has no {CARD}, as published weights have; publish its run") from None
+    card = (weights / CARD).read_text()
     with _writing(folder):
         # The file of weights is another one than the card describes.
         lines = [line for line in card.splitlines() if f"- `{FILE}`" not in line]
