@@ -153,6 +153,8 @@ def main() -> None:
     if given.table or given.scores:
         print(table(given.table) if given.table else scores(given.scores))
         return
+    if given.options and {*given.systems} & {*PAIRS} - {"ga3c"}:
+        parser.error("--options are those of ga3c; give --systems ga3c, and systems of Stable-Baselines3")
     if not given.environment:
         parser.error("name an environment, such as CartPole-v1, or --scores FILE")
     new = not given.output.exists()

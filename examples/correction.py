@@ -52,6 +52,8 @@ def score(method: str, lag: int, seed: int, steps: int) -> float:
             **chosen,
             **METHODS[method],
         )
+        if run.summary["ended"] == "interrupted":
+            raise KeyboardInterrupt
         return mean(run.episodes()["score"].tolist())
 
 

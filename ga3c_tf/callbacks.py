@@ -127,6 +127,7 @@ class EarlyStop(Callback):
     Args:
         metric: name of a metric in the row, such as 'rolling_score' or 'evaluation/score'.
         patience: number of rows with a value of the metric that may follow each other without a new maximum.
+            Rows come every `log_seconds`, 5 s by default, and at evaluations.
         min_delta: how much above the maximum a value must be to count as a new one.
 
     Raises:
@@ -144,7 +145,7 @@ class EarlyStop(Callback):
         self._waited = 0
 
     def on_row(self, row: Row) -> None:
-        value = _value(row, self._metric)
+        value = _value(row, self._metric, self.training)
         if math.isnan(value):
             return
         self._waited += 1
@@ -164,9 +165,14 @@ class OptunaPruning(Callback):
         trial: the `optuna.Trial`.
         metric: name of a metric in the row.
         every: agent steps between two reports, so that trials are compared after equal numbers of steps.
+
+    Raises:
+        UserError: `every` is less than 1.
     """
 
     def __init__(self, trial: Any, metric: str = "rolling_score", every: int = 10_000):
+        if every < 1:
+            raise UserError(f"OptunaPruning(every={every}): it must be at least 1")
         self._trial = trial
         self._metric = metric
         self._every = every
@@ -180,7 +186,7 @@ class OptunaPruning(Callback):
 
     def on_row(self, row: Row) -> None:
         number = int(row["agent_steps"]) // self._every
-        value = _value(row, self._metric)
+        value = _value(row, self._metric, self.training)
         if number == self._reported:
             return
         self._reported = number
@@ -199,12 +205,14 @@ class _Ending(Exception):
     """The training was asked to end during an evaluation."""
 
 
-def _value(row: Row, metric: str) -> float:
-    """Return a metric of a row.
+def _value(row: Row, metric: str, training: Training) -> float:
+    """Return a metric of a row; not-a-number for a rolling score of too few episodes, which luck may decide.
 
     Raises:
         UserError: the row has no such metric.
     """
     if metric not in row:
         raise UserError(f"there is no metric {metric!r} in a row{did_you_mean(metric, [*row])}")
+    if metric == "rolling_score" and row["episodes"] < training.config.rolling_episodes:
+        return math.nan
     return row[metric]

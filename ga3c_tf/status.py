@@ -123,7 +123,9 @@ def beside_random(score: float | None) -> str:
 
 
 def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.1f}"
+    if math.isnan(value):
+        return "-"
+    return f"{value:.2g}" if 0 < abs(value) < 1 else f"{value:.1f}"
 
 
 class PlainStatus:
@@ -153,7 +155,8 @@ class LiveStatus:
         from rich.live import Live
 
         self._title = title
-        self._live = Live(auto_refresh=False)
+        # warnings that go to a file are not for the panel
+        self._live = Live(auto_refresh=False, redirect_stderr=sys.stderr.isatty())
         self._of_callbacks: dict[str, float] = {}
 
     def __enter__(self) -> LiveStatus:

@@ -570,6 +570,32 @@ def test_a_training_in_another_thread_leaves_ctrl_c_to_the_program(tmp_path):
     assert run.summary["ended"] == "steps" and signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.parametrize("handler", [signal.SIG_DFL, lambda *_: None])
+def test_sigterm_ends_a_program_after_a_checkpoint(tmp_path, monkeypatch, handler):
+    """A program that handles it does so during a training too."""
+    poll = GA3C.poll
+    send = signal.raise_signal
+    raised = []
+
+    def terminate(system, seconds):
+        poll(system, seconds)
+        if system.session.agent_steps:
+            send(signal.SIGTERM)
+            monkeypatch.setattr(GA3C, "poll", poll)
+
+    monkeypatch.setattr(GA3C, "poll", terminate)
+    monkeypatch.setattr(signal, "raise_signal", raised.append)
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=2000, **SMALL)
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    is_ours = handler is signal.SIG_DFL
+    assert run.summary["ended"] == ("interrupted" if is_ours else "steps")
+    assert raised == ([signal.SIGTERM] if is_ours else [])
+
+
 def test_a_second_ctrl_c_kills_the_agents_of_a_training(tmp_path, monkeypatch):
     poll = GA3C.poll
     stop = AgentProcesses.stop

@@ -16,6 +16,7 @@ from ga3c_tf.callbacks import BEST, Callback, EarlyStop, Evaluate, OptunaPruning
 from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
 from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, metric_columns, read_columns, read_last_rows
 from ga3c_tf.runs.log import RunLog
+from ga3c_tf.systems.callbacks import Callbacks
 
 SMALL = {
     "preset": "smoke",
@@ -226,12 +227,15 @@ def test_evaluations_of_a_command_are_in_its_lines(tmp_path):
 # by themselves
 
 
-def rows_for(callback, values, step=1000):
-    """Shows rows with these rolling scores; returns the number of those until the training was ended."""
+def rows_for(callback, values, step=1000, rolling_episodes=1):
+    """Shows rows with these rolling scores, one episode each; returns the number of those until the training
+    was ended.
+    """
     stopped = []
-    callback.begin(SimpleNamespace(stop=lambda: stopped.append(True)))
+    config = SimpleNamespace(rolling_episodes=rolling_episodes)
+    callback.begin(SimpleNamespace(stop=lambda: stopped.append(True), config=config))
     for number, value in enumerate(values, start=1):
-        callback.on_row({"agent_steps": step * number, "rolling_score": value})
+        callback.on_row({"agent_steps": step * number, "rolling_score": value, "episodes": number})
         if stopped:
             return number
     return None
@@ -242,6 +246,8 @@ def test_a_training_ends_when_its_score_does_not_rise():
     assert rows_for(EarlyStop(patience=2), [1, 2, 2, nan, nan, 2, 3]) == 6
     assert rows_for(EarlyStop(patience=3), [1, 2, 2, nan, nan, 2, 3, 3, 3]) is None
     assert rows_for(EarlyStop(patience=2, min_delta=1.0), [1, 1.5, 2]) == 3
+    few = [9, 9, 1, 2, 2, 2]  # the first two are scores of too few episodes
+    assert rows_for(EarlyStop(patience=2), few, rolling_episodes=3) == 6
     again = EarlyStop(patience=2)
     assert [rows_for(again, [1, 1, 1]), rows_for(again, [1, 1])] == [3, None]
     with pytest.raises(
@@ -258,6 +264,17 @@ def test_a_trial_is_pruned_after_equal_numbers_of_steps():
     study.tell(good, 4.0)
     with pytest.raises(optuna.TrialPruned, match="rolling_score was 1 after 2,000 agent steps"):
         rows_for(OptunaPruning(bad, every=2000), [3, 1, 1])
+
+
+def test_a_row_has_all_columns_and_numbers():
+    class Look(Callback):
+        def on_row(self, row):
+            rows.append(row)
+
+    rows = []
+    Callbacks([Look()]).metrics_of({"q_loss": 1.0, "progress": None})  # of Q-learning, without a budget
+    assert {*METRIC_COLUMNS} < rows[0].keys() and rows[0]["q_loss"] == 1.0
+    assert math.isnan(rows[0]["entropy"]) and math.isnan(rows[0]["progress"])
 
 
 class Nameless(Callback):
@@ -281,6 +298,8 @@ def test_what_is_no_callback_is_refused(tmp_path, callback, words):
     assert not (tmp_path / "run").exists()
     with pytest.raises(ga3c_tf.UserError, match="both must be at least 1"):
         Evaluate(every=0)
+    with pytest.raises(ga3c_tf.UserError, match="it must be at least 1"):
+        OptunaPruning(None, every=0)
 
 
 @pytest.mark.parametrize("damage", ["", "time;agent_steps"])

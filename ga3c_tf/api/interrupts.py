@@ -1,4 +1,4 @@
-"""Ctrl-C during a training that a Python program or a notebook runs."""
+"""Signals that end a training which a Python program or a notebook runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ga3c_tf.host.signals import ENDING
 from ga3c_tf.runs import outcomes
 
 if TYPE_CHECKING:
@@ -15,26 +16,33 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def stopped_by_interrupt(training: Training) -> Iterator[None]:
-    """Let Ctrl-C, or a notebook's stop button, end the training with a checkpoint; a second one ends it at
-    once.
+def stopped_by_signals(training: Training) -> Iterator[None]:
+    """Let a signal end the training with a checkpoint; a second one ends it at once.
 
-    In other threads than the main one, where Python allows no signal handlers, do nothing.
+    The program goes on after Ctrl-C, or a notebook's stop button. SIGTERM and SIGHUP end it after the
+    checkpoint; they are left to the program where it handles or ignores them. In other threads than the main
+    one, where Python allows no signal handlers, do nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     received: list[int] = []
 
-    def on_interrupt(number, frame):
+    def on_signal(number, frame):
         if received:
             training.kill()
             raise KeyboardInterrupt
         received.append(number)
         training.stop(outcomes.INTERRUPTED)
 
-    before = signal.signal(signal.SIGINT, on_interrupt)
+    answered = [
+        number for number in ENDING if number == signal.SIGINT or signal.getsignal(number) == signal.SIG_DFL
+    ]
+    before = {number: signal.signal(number, on_signal) for number in answered}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if received and received[0] != signal.SIGINT:
+            signal.raise_signal(received[0])  # with its usual effect

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from ga3c_tf.api.interrupts import stopped_by_interrupt
+from ga3c_tf.api.interrupts import stopped_by_signals
 from ga3c_tf.api.keywords import RunChanges, TrainSettings
 from ga3c_tf.callbacks import Callback
 from ga3c_tf.config import Config
@@ -131,11 +131,12 @@ def train(
     """Train an agent until its budget is reached, and return the run.
 
     Without a budget (`steps`, `minutes` or `episodes`) or a `target_score`, training continues until Ctrl-C.
-    Ctrl-C ends any training with a checkpoint.
+    Ctrl-C ends any training with a checkpoint; `run.summary['ended']` is 'interrupted' then. SIGTERM and
+    SIGHUP end the program after it.
 
     Args:
         env: Gymnasium id such as 'CartPole-v1' or 'ALE/Pong-v5', an environment, of which each agent gets a
-            copy, or a function that makes one.
+            copy as it was made, or a function that makes one.
         preset: name of the preset to start from; `settings` override its values.
         progress: whether to print a line at the start and every few seconds.
         callbacks: one or several objects of `ga3c_tf.callbacks` or your own, called during the training; None
@@ -227,7 +228,7 @@ def _run(
     from ga3c_tf.status import PlainStatus, beginning
 
     report = PlainStatus().show if progress else lambda row: None
-    with closing(folder), scheduling_restored(), stopped_by_interrupt(training):
+    with closing(folder), scheduling_restored(), stopped_by_signals(training):
         if progress:
             say(beginning(folder.config, folder.path))
         summary = training.run(report)

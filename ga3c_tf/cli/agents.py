@@ -106,6 +106,8 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
     if for_hub:
         check_packages("--format huggingface", ["safetensors", "huggingface_hub"])
         run = agent_folder(run)
+    elif file_of(run):
+        raise UserError(f"{run} has weights only; publish the run that they are of")
     check_agent(run, checkpoint, trust_code)
     check_free(folder)
 

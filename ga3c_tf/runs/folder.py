@@ -55,16 +55,8 @@ class RunFolder:
             )
         except OSError as error:
             raise UserError(f"cannot use {path} as a run folder: {error.strerror}") from None
-        if taken and (path / "config.json").exists() and not has_checkpoint(path):
-            raise UserError(
-                f"{path} has a run without a checkpoint; remove it if its training has ended, or name "
-                "another --run-dir"
-            )
         if taken:
-            raise UserError(
-                f"{path} exists and is not empty; name another --run-dir, or continue that run with "
-                f"ga3c-tf resume {path}"
-            )
+            raise UserError(_why_taken(path))
         return cls(path, config)
 
     def create(self, command: list[str], hardware: dict) -> None:
@@ -331,6 +323,18 @@ def read_config(path: Path | str, use: Use | None = None, say: Callable[[str], N
         for line in migrated_json(text).unsupported(use):
             say(f"{path}: {line}")
     return config
+
+
+def _why_taken(path: Path) -> str:
+    if path.is_dir() and has_checkpoint(path):
+        command = shlex.join(["ga3c-tf", "resume", str(path)])
+        return f"{path} has a run; continue it with {command}, or name another --run-dir"
+    if (path / "meta.json").exists() and (path / "config.json").exists():
+        return (
+            f"{path} has a run without a checkpoint; remove it if its training has ended, or name another "
+            "--run-dir"
+        )
+    return f"{path} exists and is not empty; name another --run-dir"
 
 
 def _default_name(env_id: str) -> str:

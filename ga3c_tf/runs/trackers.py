@@ -30,6 +30,8 @@ FILE = "tracker.json"
 """File in the run folder with the tracker's id of the run, which a resumed run continues."""
 MOST_WAITING = 1000
 CLOSE_SECONDS = 60.0
+MOST_PARAMS = 100
+"""Parameters that MLflow takes at once."""
 Row = dict[str, float]
 
 
@@ -120,10 +122,9 @@ class MlflowTracker:
 
         name = folder.resolve().name
         run = self._client.create_run(self._experiment(), tags=_tags(config), run_name=name).info.run_id
-        settings = dataclasses.asdict(config)
-        self._client.log_batch(
-            run, params=[Param(setting, str(value)) for setting, value in settings.items()]
-        )
+        params = [Param(setting, str(value)) for setting, value in dataclasses.asdict(config).items()]
+        for first in range(0, len(params), MOST_PARAMS):
+            self._client.log_batch(run, params=params[first : first + MOST_PARAMS])
         return run
 
     def _experiment(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ga3c_tf.errors import UserError, did_you_mean
-from ga3c_tf.runs.csv_rows import is_own
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, is_own
 
 if TYPE_CHECKING:
     from ga3c_tf.systems.training import Training
@@ -115,7 +115,8 @@ class Callbacks:
 
         What a callback logs meanwhile, the ones after it see.
         """
-        shown = {**row, **dict.fromkeys(self.metrics, math.nan), **self._logged}
+        given = {name: math.nan if value is None else value for name, value in row.items()}
+        shown = {**dict.fromkeys((*METRIC_COLUMNS, *self.metrics), math.nan), **given, **self._logged}
         for callback in self._callbacks:
             callback.on_row(shown)
             shown |= self._logged

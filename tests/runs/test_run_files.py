@@ -23,6 +23,7 @@ from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns,
 from ga3c_tf.runs.folder import RunFolder, read_config, read_sessions
 from ga3c_tf.runs.log import RunLog
 from ga3c_tf.runs.stats import MEASURED
+from ga3c_tf.trained.pretrained import PUBLISHED
 
 
 def metrics_row(time_s, agent_steps):
@@ -82,6 +83,11 @@ def test_a_folder_that_is_not_empty_is_refused_and_left_alone(tmp_path):
     with pytest.raises(UserError, match="exists and is not empty"):
         RunFolder.plan(Config(run_dir=str(tmp_path / "file")))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    with pytest.raises(UserError, match=r"pong exists and is not empty; name another --run-dir$"):
+        RunFolder.plan(Config(run_dir=str(PUBLISHED / "pong")))  # weights, which are no run
+    (tmp_path / "a run" / "checkpoints" / "10").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"a run has a run; continue it with ga3c-tf resume '.*a run', or"):
+        RunFolder.plan(Config(run_dir=str(tmp_path / "a run")))
 
 
 def test_a_folder_that_could_not_be_written_can_be_used_later(tmp_path, monkeypatch):
