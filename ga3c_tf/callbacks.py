@@ -111,7 +111,6 @@ class Evaluate(Callback):
         training = self.training
         score["training"] = {"seed": training.config.seed, "minutes": round(training.session.time_s / 60, 1)}
         config = training.config.replace(run_dir=None)
-        training.session.model.store()
         content = packed_weights(training.session.model, is_limited=False)
         try:
             save_weights(training.path / BEST, content, config.to_json(), score)

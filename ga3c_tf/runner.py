@@ -202,7 +202,9 @@ def _check_cluster(config: Config, ray: str | None) -> None:
     from ga3c_tf.remote.cluster import check_room
 
     if ray is None and config.remote_agents:
-        raise UserError(f"{config.remote_agents} remote agents need a Ray cluster: --ray ADDRESS")
+        raise UserError(
+            f"{config.remote_agents} remote agents need a Ray cluster: the command's --ray ADDRESS"
+        )
     if ray is not None and not config.remote_agents:
         raise UserError("--ray does nothing without --remote-agents")
     if ray == "local":

@@ -13,6 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import ga3c_tf
 from ga3c_tf.callbacks import BEST, Callback, EarlyStop, Evaluate, OptunaPruning
+from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
 from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, metric_columns, read_columns, read_last_rows
 from ga3c_tf.runs.log import RunLog
@@ -206,6 +207,43 @@ def test_the_clock_of_a_training_stands_during_an_evaluation(tmp_path):
             self.training.stop()
 
     assert train(tmp_path / "run", [Look()]).summary["ended"] == "callback"
+
+
+@pytest.mark.parametrize("compile", ["off", "on"])
+def test_the_network_of_a_training_at_rest_has_the_newest_weights(tmp_path, compile):
+    class Look(Callback):
+        def on_row(self, row):
+            model = self.training.session.model
+            if row["updates"] > 10:
+                with self.training.at_rest():
+                    logits, values = model.network(states)
+                    seen.append((tf.nn.softmax(logits), values, *model.predict(states)[:2]))
+                self.training.stop()
+
+    seen = []
+    states = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
+    train(tmp_path / "run", [Look()], compile=compile)
+    policy, values, predicted_policy, predicted_values = seen[0]
+    np.testing.assert_allclose(policy, predicted_policy, rtol=1e-4)
+    np.testing.assert_allclose(values, predicted_values, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("system", ["ga3c", "a3c"])
+def test_episodes_are_collected_while_a_callback_keeps_up(tmp_path, system):
+    class Slow(Callback):
+        def on_row(self, row):
+            if row["episodes"]:
+                deadline = time.monotonic() + 30
+                while (
+                    self.training.session.stats.episodes < row["episodes"] + 5 and time.monotonic() < deadline
+                ):
+                    self.training.system.keep_up()
+                collected.append(self.training.session.stats.episodes - row["episodes"])
+                self.training.stop()
+
+    collected = []
+    train(tmp_path / "run", [Slow()], system=system)
+    assert collected[0] >= 5
 
 
 def test_an_evaluation_gives_way_to_the_end_of_the_training(tmp_path):

@@ -70,7 +70,7 @@ class HealthMonitor:
     def _tell_rare_updates(self) -> None:
         """Warn once, as soon as the speed is known, if an update takes longer than `RARE_SECONDS`."""
         session = self._session
-        now = time.monotonic()
+        now = session.seconds  # evaluations would make it seem slow
         steps = session.agent_steps
         if self._first_step is None and steps > session.steps_before:
             self._first_step = now, steps

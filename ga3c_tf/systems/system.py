@@ -54,8 +54,8 @@ class System(abc.ABC):
 
     @classmethod
     def num_processes(cls, config: Config) -> int:
-        """Return the number of agent processes at the start, for which this process needs open files."""
-        return config.processes(usable_cores())
+        """Return the number of processes at the start, for which this process needs open files."""
+        return config.processes(usable_cores()) + len(config.remote_actors)
 
     @abc.abstractmethod
     def start(self) -> None:
@@ -91,6 +91,7 @@ class System(abc.ABC):
             Exception: the first error of a worker.
         """
         self.check()
+        self.session.collect_episodes()  # an agent would wait for room in a full pipe
 
     def paused(self) -> AbstractContextManager[None]:
         """Return a context for saving the model: it has the updates so far, and none changes it meanwhile."""

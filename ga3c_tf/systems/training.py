@@ -98,11 +98,14 @@ class Training:
     def at_rest(self) -> Iterator[None]:
         """Let agents and trainers rest during the block, which does not count as time of training.
 
+        The variables of the network have the newest weights.
+
         A3C goes on meanwhile: the model is a copy of its weights, and the time counts.
         """
         rests = self.system.rests_while_paused
         clock = self.session.clock_stopped() if rests else contextlib.nullcontext()
         with self.session.inference.gate, self.system.paused(), clock:
+            self.session.model.store()
             yield
 
     def kill(self) -> None:

@@ -263,7 +263,10 @@ def test_a_run_with_remote_agents_from_the_command_line_and_again(tmp_path, clus
     words = [sys.executable, "-m", "ga3c_tf", "resume", str(tmp_path / "run"), "--steps", "14000"]
     words.append("--trust-code")
     refused = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
-    assert refused.returncode == 2 and "4 remote agents need a Ray cluster: --ray ADDRESS" in refused.stderr
+    assert (
+        refused.returncode == 2
+        and "4 remote agents need a Ray cluster: the command's --ray ADDRESS" in refused.stderr
+    )
     words += ["--ray", cluster.address]
     resumed = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
     assert resumed.returncode == 0, resumed.stderr

@@ -101,8 +101,8 @@ class A3C(System):
             self._raise_error_within(0.0)
 
     def keep_up(self) -> None:
-        self.check()
-        self._collect()  # an agent would wait for room in a full pipe
+        super().keep_up()
+        self._collect()  # of updates
 
     def stop(self) -> None:
         self._stopped = True
