@@ -123,6 +123,9 @@ class Evaluate(Callback):
 class EarlyStop(Callback):
     """Ends the training when a metric has not risen for some time.
 
+    A rolling score counts once it is the mean of `rolling_episodes` episodes. In short trainings, take
+    'evaluation/score'.
+
     Args:
         metric: name of a metric in the row, such as 'rolling_score' or 'evaluation/score'.
         patience: number of rows with a value of the metric that may follow each other without a new maximum.
@@ -154,11 +157,16 @@ class EarlyStop(Callback):
         if self._waited >= self._patience:
             self.training.stop()
 
+    def on_end(self, summary: dict[str, Any]) -> None:
+        if self._highest == -math.inf:
+            warn(_never(self, self._metric))
+
 
 class OptunaPruning(Callback):
     """Reports a metric to a trial of Optuna, and ends the training if the trial is to be pruned.
 
-    `train` then raises `optuna.TrialPruned`, which `study.optimize` expects. The run has a checkpoint.
+    `train` then raises `optuna.TrialPruned`, which `study.optimize` expects. The run has a checkpoint. A
+    rolling score is reported once it is the mean of `rolling_episodes` episodes.
 
     Args:
         trial: the `optuna.Trial`.
@@ -179,6 +187,7 @@ class OptunaPruning(Callback):
     def begin(self, training: Training) -> None:
         super().begin(training)
         self._reported = 0
+        self._has_value = False
 
     def wants_row(self) -> bool:
         return self.training.agent_steps // self._every != self._reported
@@ -191,6 +200,7 @@ class OptunaPruning(Callback):
         self._reported = number
         if math.isnan(value):
             return
+        self._has_value = True
         self._trial.report(value, number * self._every)
         if self._trial.should_prune():
             import optuna
@@ -199,9 +209,18 @@ class OptunaPruning(Callback):
                 f"{self._metric} was {value:g} after {number * self._every:,} agent steps"
             )
 
+    def on_end(self, summary: dict[str, Any]) -> None:
+        if not self._has_value:
+            warn(_never(self, self._metric))
+
 
 class _Ending(Exception):
     """The training was asked to end during an evaluation."""
+
+
+def _never(callback: Callback, metric: str) -> str:
+    reason = " (a mean of too few episodes)" if metric == "rolling_score" else ""
+    return f"{type(callback).__name__} did nothing: there was no value of {metric}{reason}"
 
 
 def _value(row: Row, metric: str, training: Training) -> float:

@@ -256,6 +256,17 @@ def test_an_evaluation_gives_way_to_the_end_of_the_training(tmp_path):
     assert run.summary["ended"] == "interrupted" and not (run.path / BEST).exists()
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_ctrl_c_in_the_last_row_interrupts(tmp_path, interrupted):
+    class Stop(Callback):
+        def on_row(self, row):
+            if row["agent_steps"] >= 1500:
+                self.training.stop("interrupted" if interrupted else "callback")
+
+    run = train(tmp_path / "run", [Stop()], steps=1500, log_seconds=1000)
+    assert run.summary["ended"] == ("interrupted" if interrupted else "steps")
+
+
 def test_evaluations_of_a_command_are_in_its_lines(tmp_path):
     options = ("--preset", "smoke", "--log-seconds", 60, "--evaluate-every", 1000, "--seed", 1)
     done = command("train", "CartPole-v1", *options, "--run-dir", tmp_path / "run")
@@ -302,6 +313,13 @@ def test_a_trial_is_pruned_after_equal_numbers_of_steps():
     study.tell(good, 4.0)
     with pytest.raises(optuna.TrialPruned, match="rolling_score was 1 after 2,000 agent steps"):
         rows_for(OptunaPruning(bad, every=2000), [3, 1, 1])
+
+
+@pytest.mark.parametrize("callback", [EarlyStop(), OptunaPruning(None)])
+def test_a_callback_that_never_had_a_value_says_so(capsys, callback):
+    rows_for(callback, [1, 1], step=20_000, rolling_episodes=3)
+    callback.on_end({})
+    assert "did nothing: there was no value of rolling_score (a mean of too few" in capsys.readouterr().err
 
 
 def test_a_row_has_all_columns_and_numbers():

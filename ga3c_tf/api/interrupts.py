@@ -44,5 +44,5 @@ def stopped_by_signals(training: Training) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if received and received[0] != signal.SIGINT:
-            signal.raise_signal(received[0])  # with its usual effect
+    if received and received[0] != signal.SIGINT:  # not after an error, which would not be seen
+        signal.raise_signal(received[0])

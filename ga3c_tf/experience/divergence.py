@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,11 @@ class Divergence(NamedTuple):
     chi_squared: float  # mean of (pi / mu)^2, minus 1: the chi-squared divergence of pi from mu
     k3: float  # mean of pi / mu - log(pi / mu) - 1: KL(mu, pi) in nats, with no negative terms
     m2: float  # mean of log(pi / mu)^2
-    explained_variance: float = math.nan  # see the function of this name
+    # Means of the returns R, of R^2, of the errors R - V and of their squares, for `explained_variance`.
+    return_mean: float = math.nan
+    return_square: float = math.nan
+    error_mean: float = math.nan
+    error_square: float = math.nan
 
 
 class Bounds(NamedTuple):
@@ -57,6 +62,8 @@ class Bounds(NamedTuple):
         return cls(highest_ratio=most * (1 + ROUNDING))
 
 
+MOMENTS = ("return_mean", "return_square", "error_mean", "error_square")
+"""Fields of `Divergence` from which `explained_variance` is computed."""
 UNKNOWN = Divergence(*[math.nan] * len(Divergence._fields))
 
 
@@ -80,8 +87,9 @@ class DivergenceSampler:
     Args:
         bounds: what the loss clips or floors.
         every: number of batches of which the first is measured.
-        is_behavior: whether the policy itself chose the actions. Then only `floored` and `explained_variance`
-            are known: the divergence is that of the weights that are updated, which are not the policy's.
+        is_behavior: whether the policy itself chose the actions. Then only `floored` and the means of returns
+            and errors are known: the divergence is that of the weights that are updated, which are not the
+            policy's.
     """
 
     def __init__(self, bounds: Bounds, every: int = MEASURED_EVERY, is_behavior: bool = False):
@@ -104,7 +112,14 @@ class DivergenceSampler:
         measured = divergence(log_pi, batch.mu_log_probabilities, self._bounds)
         if self._is_behavior:
             measured = UNKNOWN._replace(floored=measured.floored)
-        return measured._replace(explained_variance=explained_variance(batch.returns, batch.mu_values))
+        returns = batch.returns.astype(np.float64)
+        errors = returns - batch.mu_values
+        return measured._replace(
+            return_mean=_mean(returns),
+            return_square=_mean(returns * returns),
+            error_mean=_mean(errors),
+            error_square=_mean(errors * errors),
+        )
 
 
 def divergence(log_pi: np.ndarray, log_mu: np.ndarray, bounds: Bounds) -> Divergence:
@@ -145,20 +160,21 @@ def effective_sample_size(log_pi: np.ndarray, log_mu: np.ndarray) -> float:
     return float(total * total / (ratios @ ratios) / len(ratios))
 
 
-def explained_variance(returns: np.ndarray, values: np.ndarray) -> float:
+def explained_variance(measured: Mapping[str, float]) -> float:
     """Return the share of the returns' variance that the values explain: 1 - Var(R - V) / Var(R).
 
     It is 1 for perfect values, 0 for values that are no better than a constant, and below 0 for worse ones.
 
     Args:
-        returns: [B], the returns.
-        values: [B], V of the same states.
+        measured: means of `MOMENTS` over many states. The returns of one batch may differ so little that its
+            own share says nothing.
 
     Returns:
         The share; not-a-number where all returns are equal.
     """
-    variance = np.var(returns, dtype=np.float64)
-    return 1 - float(np.var(returns - values, dtype=np.float64) / variance) if variance else math.nan
+    variance = measured["return_square"] - measured["return_mean"] ** 2
+    errors = measured["error_square"] - measured["error_mean"] ** 2
+    return 1 - errors / variance if variance > 0 else math.nan
 
 
 def segment_lag(batch: Batch, version: int) -> SegmentLag:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ga3c_tf.experience.contracts import UpdateRecord
-from ga3c_tf.experience.divergence import UNKNOWN, Divergence, SegmentLag
+from ga3c_tf.experience.divergence import MOMENTS, UNKNOWN, Divergence, SegmentLag, explained_variance
 from ga3c_tf.runs.failures import FailureBudget
 
 MEASURED = (*Divergence._fields, *SegmentLag._fields)
@@ -138,6 +138,8 @@ class Stats:
             batches = self._window_prediction_batches
             updates = self._window_updates
             samples = int(counts.sum())
+            measured = self._measured_means()
+            explained = explained_variance({name: measured.pop(name) for name in MOMENTS})
             metrics = self._metric_sums / samples if samples else np.full(len(self._metrics), np.nan)
             row = {
                 "tps": updates / seconds,
@@ -149,7 +151,8 @@ class Stats:
                 "prediction_batch": self._window_predictions / batches if batches else float("nan"),
                 "training_batch": samples / updates if updates else float("nan"),
                 **dict(zip(self._metrics, metrics.tolist(), strict=True)),
-                **self._measured_means(),
+                **measured,
+                "explained_variance": explained,
             }
             self._clear_window()
             return row

@@ -51,10 +51,12 @@ class Rows:
     def write_last(self) -> None:
         """Write a row for the time since the last one, unless that time is too short for meaningful rates.
 
-        It is written in any case if callbacks have logged something, or want a row.
+        It is written in any case if callbacks have logged something, or want a row for which workers rest.
         """
         is_long = self._session.time_s - self._window_start > self._period / 2
-        if self._count == 0 or is_long or self._callbacks.has_logged or self._callbacks.want_row():
+        rests = self._system.rests_while_paused and not self._session.stopping
+        is_wanted = self._callbacks.has_logged or (rests and self._callbacks.want_row())
+        if self._count == 0 or is_long or is_wanted:
             self._write()
 
     def _write(self) -> None:

@@ -191,8 +191,8 @@ class Training:
             self._callbacks.tell()
         with self._forgiving_at_the_end():
             self.system.finish()
-        rows.write_last()
-        return ended
+        rows.write_last()  # which may take an evaluation
+        return outcomes.INTERRUPTED if session.ended() == outcomes.INTERRUPTED else ended
 
     @contextlib.contextmanager
     def _forgiving_at_the_end(self) -> Iterator[None]:

@@ -15,7 +15,6 @@ from ga3c_tf.experience.divergence import (
     Bounds,
     DivergenceSampler,
     divergence,
-    explained_variance,
     segment_lag,
 )
 
@@ -66,14 +65,6 @@ def test_its_moments_are_slow_sums():
     assert found.k3 == pytest.approx(sum(ratio - 1 - math.log(ratio) for ratio in ratios) / 4)
     assert found.m2 == pytest.approx(sum(log**2 for log in logs) / 4)
     assert found.effective_sample_size == pytest.approx(1.2**2 / (1 + found.chi_squared))
-
-
-def test_the_explained_variance():
-    returns = np.array([0, 1, 2, 3], np.float32)
-    assert explained_variance(returns, returns + 5) == 1.0  # a constant error is not of the variance
-    assert explained_variance(returns, np.full(4, 7, np.float32)) == 0.0
-    assert explained_variance(returns, -returns) == -3.0
-    assert math.isnan(explained_variance(np.ones(4, np.float32), returns))
 
 
 def test_without_lag_it_is_nothing():
@@ -129,7 +120,9 @@ def test_a_sampler_measures_the_first_of_so_many_batches(every):
     batch = Batch(mu_log_probabilities=log_mu, returns=np.array([1.0, 3.0]), mu_values=np.array([1.0, 2.0]))
     sampler = DivergenceSampler(Bounds(), every)
     found = [sampler.sample(batch, log_pi) for _ in range(2 * every)]
-    expected = divergence(log_pi, log_mu, Bounds())._replace(explained_variance=0.75)
+    expected = divergence(log_pi, log_mu, Bounds())._replace(
+        return_mean=2.0, return_square=5.0, error_mean=0.5, error_square=0.5
+    )
     for place, measured in enumerate(found):
         if place % every:
             assert measured is UNKNOWN

@@ -10,7 +10,8 @@ from helpers import update_record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ga3c_tf.experience.divergence import UNKNOWN, SegmentLag
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.divergence import MOMENTS, UNKNOWN, Bounds, DivergenceSampler, SegmentLag
 from ga3c_tf.runs.stats import Stats
 
 METRICS = ("policy_loss", "value_loss", "entropy")
@@ -133,3 +134,22 @@ def test_what_updates_measure_is_a_mean_over_states_of_those_that_measured_it():
     assert (row["kl"], row["effective_sample_size"], row["version_spread"]) == (7.0, 0.625, 5.0)
     assert (row["floored"], row["bootstrap_lag"]) == (0.5, 3.0) and math.isnan(row["clipped"])
     assert math.isnan(stats.window(1.0)["kl"])
+
+
+def test_the_explained_variance_is_that_of_all_states_of_a_window():
+    stats = Stats(METRICS, rolling_episodes=2)
+    sampler = DivergenceSampler(Bounds(), every=1)
+    rng = np.random.default_rng(0)
+    returns, values = rng.normal(3, 2, 20).astype(np.float32), rng.normal(3, 1, 20).astype(np.float32)
+    assert math.isnan(stats.window(1.0)["explained_variance"])
+    for start, end in ((0, 1), (1, 3), (3, 20)):  # one state alone has no variance
+        part = slice(start, end)
+        log_mu = np.zeros(end - start, np.float32)
+        batch = Batch(mu_log_probabilities=log_mu, returns=returns[part], mu_values=values[part])
+        divergence = sampler.sample(batch, log_mu)
+        stats.updated(update_record(np.zeros(end - start, int), 0, 0, 0, divergence=divergence))
+    row = stats.window(1.0)
+    assert row["explained_variance"] == pytest.approx(
+        1 - np.var(returns - values) / np.var(returns), rel=1e-5
+    )
+    assert not {*MOMENTS} & row.keys()
