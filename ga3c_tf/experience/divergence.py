@@ -174,7 +174,8 @@ def explained_variance(measured: Mapping[str, float]) -> float:
     """
     variance = measured["return_square"] - measured["return_mean"] ** 2
     errors = measured["error_square"] - measured["error_mean"] ** 2
-    return 1 - errors / variance if variance > 0 else math.nan
+    is_constant = variance <= 1e-12 * measured["return_square"]  # but for the rounding of float64
+    return math.nan if is_constant else 1 - errors / variance
 
 
 def segment_lag(batch: Batch, version: int) -> SegmentLag:

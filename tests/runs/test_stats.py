@@ -153,3 +153,13 @@ def test_the_explained_variance_is_that_of_all_states_of_a_window():
         1 - np.var(returns - values) / np.var(returns), rel=1e-5
     )
     assert not {*MOMENTS} & row.keys()
+
+
+def test_equal_returns_have_no_variance_to_explain():
+    stats = Stats(METRICS, rolling_episodes=2)
+    returns = np.full(7, 0.1, np.float32)
+    batch = Batch(mu_log_probabilities=np.zeros(7), returns=returns, mu_values=np.arange(7.0))
+    for _ in range(3):
+        divergence = DivergenceSampler(Bounds(), every=1).sample(batch, np.zeros(7))
+        stats.updated(update_record(np.zeros(7, int), 0, 0, 0, divergence=divergence))
+    assert math.isnan(stats.window(1.0)["explained_variance"])
