@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.tensorflow import keras
+from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
 from ga3c_tf.systems.ga3c.agents import AgentProcesses
 from ga3c_tf.systems.ga3c.system import GA3C
 
@@ -534,6 +536,15 @@ print("ended", run.summary["ended"], *run.evaluate(episodes=3).scores)
 """
 
 
+ROWS = """
+import ga3c_tf.callbacks
+
+class Rows(ga3c_tf.callbacks.Callback):
+    def on_row(self, row):
+        print("row")
+"""
+
+
 def make_pole(render_mode=None):
     return gymnasium.make("CartPole-v1", render_mode=render_mode)
 
@@ -557,6 +568,26 @@ def test_a_script_without_a_guard_begins_once_and_ends_cleanly_at_ctrl_c(tmp_pat
     agent = ga3c_tf.load_agent(tmp_path / "run", env=make_pole)
     assert (word, reason) == ("ended", "interrupted")
     assert list(map(float, scores)) == agent.evaluate(episodes=3).scores
+
+
+def test_sigterm_ends_a_script_with_a_checkpoint_and_its_output(tmp_path):
+    """The output goes to a pipe and the training is silent, so what a callback prints waits in a buffer."""
+    options = "seed=1, progress=False, callbacks=Rows()"
+    (tmp_path / "script.py").write_text(ROWS + SCRIPT.replace("seed=1", options))
+    environment = {**os.environ, "PYTHONPATH": str(Path(ga3c_tf.__file__).parents[1])}
+    environment.pop("PYTHONUNBUFFERED", None)
+    process = subprocess.Popen(
+        [sys.executable, "script.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    metrics = tmp_path / "run" / "metrics.csv"
+    while not metrics.exists() or len(metrics.read_text().splitlines()) < 3:
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate()
+    assert process.returncode == -signal.SIGTERM
+    assert output.startswith("begins\nrow\nrow\n") and "ended" not in output
+    assert max(checkpoint_folders(tmp_path / "run")) > 0
 
 
 def test_a_training_in_another_thread_leaves_ctrl_c_to_the_program(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -45,4 +46,6 @@ def stopped_by_signals(training: Training) -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
     if received and received[0] != signal.SIGINT:  # not after an error, which would not be seen
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()  # the signal discards what is buffered
         signal.raise_signal(received[0])
