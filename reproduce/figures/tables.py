@@ -11,6 +11,9 @@ from ga3c_tf.reproduce.measures.text import geometric_mean, mean_and_interval, m
 Cell = Callable[[Measurements], str]
 """Returns the text of a cell for the part of the table that its row is about."""
 
+HEADINGS = {"label": "setting", "added": "seeds"}
+"""Headings of dimensions that have another name in the code."""
+
 
 class Table(NamedTuple):
     """A table of the results: a row for each combination of dimensions, a column for each cell.
@@ -26,7 +29,7 @@ class Table(NamedTuple):
     @property
     def header(self) -> list[str]:
         """The headings."""
-        return [*(name.replace("_", " ") for name in self.by), *self._cells, "runs"]
+        return [*(HEADINGS.get(name, name.replace("_", " ")) for name in self.by), *self._cells, "runs"]
 
     def rows(self, table: Measurements) -> list[list[str]]:
         """Return the cells of each row of which a run has begun."""
@@ -34,7 +37,8 @@ class Table(NamedTuple):
         return [self._row(part) for part in parts if any(run.result for run in part.runs)]
 
     def _row(self, part: Measurements) -> list[str]:
-        names = [str(part.rows[0].facts[name]) for name in self.by]
+        facts = part.rows[0].facts | {"added": "added" if part.has_added else "planned"}
+        names = [str(facts[name]) for name in self.by]
         return [*names, *(cell(part) for cell in self._cells.values()), str(len(part.finished))]
 
     @property

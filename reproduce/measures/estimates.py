@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,15 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.special import nctdtr, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
 from ga3c_tf.trained.intervals import student_interval
 
 LEAST_SEEDS = 3
 """With fewer values in a group there is no test."""
-POWER = 0.8
-MOST = 100.0
-"""Largest multiple of the runs that `Effect.times_the_runs` estimates."""
 ROUNDING = 1e-9
 RELATIVE_ROUNDING = 1e-12
 
@@ -58,25 +54,6 @@ class Effect:
     def looked(self, looks: int) -> Effect:
         """Return the estimate with the p value of so many looks at growing data, by Bonferroni's method."""
         return replace(self, p=min(looks * self.p, 1.0), looks=looks)
-
-    def times_the_runs(self, level: float) -> float:
-        """Return the multiple of the runs at which a new test at a level has a power of `POWER`, if the
-        effect is true.
-
-        The degrees of freedom grow as in a paired test. The multiple is at least 1, rounded up to hundredths;
-        it is infinite above `MOST`, or without a t test.
-        """
-        if not self.freedom > 0:
-            return math.inf
-
-        def enough(times: float) -> bool:
-            freedom = (self.freedom + 1) * times - 1
-            distance = abs(self.effect - self.limit) / self.error * math.sqrt(times)
-            return nctdtr(freedom, distance, stdtrit(freedom, 1 - level / 2)) <= 1 - POWER
-
-        multiples = np.arange(1.0, MOST + 0.01, 0.01)
-        place = bisect.bisect_left(multiples, True, key=enough)
-        return float(multiples[place]) if place < len(multiples) else math.inf
 
 
 NOTHING = Effect()

@@ -24,13 +24,13 @@ MARGIN = 0.05
 WIDE_MARGIN = 0.1
 """The same for scores, and how the effects of more workers differ between games. The value is a choice."""
 FEW_SEEDS = f"fewer than {LEAST_SEEDS} seeds"
-NO_DIFFERENCE = "no significant difference"
+NO_DIFFERENCE = "not significant after correction"
 RUNS_MISSING = "runs missing"
 SEVERAL_MACHINES = "several machines"
 NEEDS_GPU = "needs a GPU"
 FEW_AGENTS = "A3C has fewer agents than cores"
 BUSY_MACHINE = "other processes used the machine"
-SPEED_CHANGED = "calibrations differ"
+SPEED_CHANGED = "the machine's speed changed"
 FEW_PERIODS = "too short for the search"
 NOT_TRIED = "not tried"
 TOO_SHORT = "too short to learn"
@@ -48,8 +48,6 @@ class Verdict:
     estimate: Effect = NOTHING  # the numbers that decide
     # p value of the estimate, corrected for all claims of the family; not-a-number if an interval decides
     p: float = math.nan
-    # significance level that Holm's method leaves for a repetition of an undecided test
-    level: float = math.nan
     margin: float = 0.0  # relative difference that counts as none, of the kind `ALIKE`
     second: tuple[Effect, float] | None = None  # a further estimate with its p value, if two decide together
 
@@ -73,9 +71,7 @@ class Test(NamedTuple):
     """A test of a claim. The p values of all tests of a family are corrected together."""
 
     p_values: Sequence[float]  # not-a-number for one that is unknown, which counts too
-    # returns the verdict by the corrected p values, and by the significance level that is left for the tests
-    # that are not significant
-    judged: Callable[[Sequence[float], float], Verdict]
+    judged: Callable[[Sequence[float]], Verdict]  # returns the verdict by the corrected p values
 
 
 def above(
@@ -90,12 +86,12 @@ def above(
         margin: relative difference that counts as none.
     """
 
-    def decided(corrected: Sequence[float], level: float) -> Verdict:
+    def decided(corrected: Sequence[float]) -> Verdict:
         if estimate.n >= LEAST_SEEDS and corrected[0] < LEVEL:
             return Verdict(_side(estimate, below), "", estimate, corrected[0])
         if like and corrected[1] < LEVEL:
             return Verdict(ALIKE, "", like, corrected[1], margin=margin)
-        return Verdict(INCONCLUSIVE, _reason(estimate), estimate, corrected[0], level)
+        return Verdict(INCONCLUSIVE, _reason(estimate), estimate, corrected[0])
 
     return Test([estimate.p, *([equality(like, math.log(1 + margin))] if like else [])], decided)
 
@@ -114,7 +110,7 @@ def between(estimate: Effect, below: bool = False, counts: bool = False) -> Test
         counts: whether the claim takes a part of the family's error, which the tests of p values share.
     """
 
-    def decided(corrected: Sequence[float], level: float) -> Verdict:
+    def decided(corrected: Sequence[float]) -> Verdict:
         outside = estimate.low > estimate.limit or estimate.high < estimate.limit
         if estimate.n >= LEAST_SEEDS and outside:
             return Verdict(_side(estimate, below), "", estimate)
@@ -125,7 +121,7 @@ def between(estimate: Effect, below: bool = False, counts: bool = False) -> Test
 
 def settled(kind: str, estimate: Effect, counts: bool = True) -> Test:
     """Give a verdict without a test, such as on runs that failed; its p value may count in the family."""
-    return Test([estimate.p] * counts, lambda corrected, level: Verdict(kind, "", estimate))
+    return Test([estimate.p] * counts, lambda corrected: Verdict(kind, "", estimate))
 
 
 def all_of(tests: Sequence[Test], below: bool = False) -> Test:
@@ -135,9 +131,9 @@ def all_of(tests: Sequence[Test], below: bool = False) -> Test:
         effect = verdict.estimate.effect
         return FAVOR.index(verdict.reason or verdict.kind), -effect if below else effect
 
-    def decided(corrected: Sequence[float], level: float) -> Verdict:
+    def decided(corrected: Sequence[float]) -> Verdict:
         nothing = Verdict(INCONCLUSIVE, RUNS_MISSING)
-        return min(_all_judged(tests, corrected, level), key=order, default=nothing)
+        return min(_all_judged(tests, corrected), key=order, default=nothing)
 
     return Test([p for test in tests for p in test.p_values], decided)
 
@@ -149,10 +145,10 @@ def all_above(estimates: Sequence[Effect], margin: float = 0.0) -> Test:
     return all_of([above(estimate, like=like, margin=margin) for estimate, like in pairs])
 
 
-def _all_judged(tests: Sequence[Test], corrected: Sequence[float], level: float) -> list[Verdict]:
+def _all_judged(tests: Sequence[Test], corrected: Sequence[float]) -> list[Verdict]:
     """Return the verdict of each test by its share of the corrected p values."""
     values = iter(corrected)
-    return [test.judged([next(values) for _ in test.p_values], level) for test in tests]
+    return [test.judged([next(values) for _ in test.p_values]) for test in tests]
 
 
 class Guard(NamedTuple):
@@ -205,8 +201,7 @@ def judged(claims: Sequence[Claim], looks: int = 1) -> list[Claim]:
     """
     scale = LEVEL / POCOCK[looks]
     corrected = [min(scale * p, 1.0) for p in holm([p for claim in claims for p in claim.test.p_values])]
-    level = POCOCK[looks] / max(1, sum(not p < LEVEL for p in corrected))
-    verdicts = _all_judged([claim.test for claim in claims], corrected, level)
+    verdicts = _all_judged([claim.test for claim in claims], corrected)
     decided = [claim.as_found(verdict) for claim, verdict in zip(claims, verdicts, strict=True)]
     return [claim for claim in decided if claim.shown]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ga3c_tf.reproduce.figures.normalized import papers_score
 from ga3c_tf.reproduce.measures.text import game_title
-from ga3c_tf.reproduce.measures.verdicts import NO_DIFFERENCE, Claim
+from ga3c_tf.reproduce.measures.verdicts import INCONCLUSIVE
 from ga3c_tf.reproduce.pages import lines_of
 from ga3c_tf.reproduce.pages.findings import Chapter
 from ga3c_tf.reproduce.pages.nine_games import NineGames, span
@@ -18,6 +17,8 @@ from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.runs.specs import described
 
+MANY_FINDINGS = 12
+"""A figure with more findings shows those that are undecided in its table only."""
 OPEN_ROWS = 20
 """A table with more rows is folded."""
 
@@ -46,9 +47,9 @@ def _parts(folder: ResultsFolder, chapter: Chapter) -> Iterator[dict[str, Any]]:
     yield _part(folder, chapter, NONE) | {
         "title": chapter.title,
         "question": figure.tuned_headline if budget == "tuned" else "",
-        "sentences": [sentence(figure.name, claim) for claim in chapter.claims],
+        "sentences": _sentences(chapter),
         "answer": f"{answer[:1].upper()}{answer[1:]}.",
-        "numbers": [[*cells(claim), _new_seeds(chapter, claim)] for claim in chapter.claims],
+        "numbers": [cells(claim) for claim in chapter.claims],
         "rules": list(dict.fromkeys(claim.rule for claim in chapter.claims if claim.rule)),
         "committed": folder.history.committed(figure.name, budget, chapter.finished),
     }
@@ -61,11 +62,20 @@ def _parts(folder: ResultsFolder, chapter: Chapter) -> Iterator[dict[str, Any]]:
             }
 
 
+def _sentences(chapter: Chapter) -> list[str]:
+    """Return the findings as sentences; of many, those that are decided, and how many are not."""
+    shown = chapter.claims
+    if len(shown) > MANY_FINDINGS:
+        shown = [claim for claim in shown if claim.finding.kind != INCONCLUSIVE]
+    sentences = [sentence(chapter.figure.name, claim) for claim in shown]
+    hidden = len(chapter.claims) - len(shown)
+    return [*sentences, *([f"{hidden} other findings are **undecided** (table below)."] if hidden else [])]
+
+
 def _part(folder: ResultsFolder, chapter: Chapter, changes: Mapping[str, str]) -> dict[str, Any]:
     """Return what every part has: pictures, tables, and how their runs were made."""
     figure = chapter.figure
-    on_gpu = any(run.on_gpu for run in chapter.finished)
-    values = {"figure": figure.name, "budget": chapter.budget, "on_gpu": on_gpu, **figure.words}
+    values = {"figure": figure.name, "budget": chapter.budget, "on_gpu": chapter.on_gpu, **figure.words}
     return {
         "pictures": folder.pictures(figure, chapter.budget, changes),
         "tables": list(_tables(chapter)),
@@ -94,15 +104,3 @@ def _shown(title: str, header: list[str], rows: list[list[str]], folded: bool) -
         del columns[-1]
     head, *lines = map(list, zip(*columns, strict=True))
     return ShownTable(title, head, lines, folded, runs.pop() if len(runs) == 1 else "")
-
-
-def _new_seeds(chapter: Chapter, claim: Claim) -> str:
-    """Return how many new seeds would decide a finding with a probability of 80 %, if its effect is true."""
-    verdict = claim.finding
-    if verdict.reason != NO_DIFFERENCE:
-        return "-"
-    times = verdict.estimate.times_the_runs(verdict.level)
-    specs = [run.spec for run in chapter.results.runs if claim.game in ("", run.spec.game)]
-    planned = len({spec.seed for spec in specs if not spec.is_added})
-    counted = verdict.estimate.n if verdict.estimate.looks > 1 else planned
-    return "-" if math.isinf(times) else str(math.ceil(times * counted))

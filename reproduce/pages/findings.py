@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ga3c_tf.reproduce.figures.figure import Figure
@@ -58,6 +56,11 @@ class Chapter:
         """The finished runs."""
         return self.table.finished
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a finished run used a GPU."""
+        return any(run.on_gpu for run in self.finished)
+
 
 def chapters(folder: ResultsFolder) -> list[Chapter]:
     """Return the figures that have been begun, each at its budgets, in the order of the pages."""
@@ -70,13 +73,8 @@ def chapters(folder: ResultsFolder) -> list[Chapter]:
     return [chapter for chapter in recorded if chapter.table.begun]
 
 
-def counts(chapters: Iterable[Chapter]) -> dict[tuple[bool, str], Counter[str]]:
-    """Count the findings by kind of verdict, for claims of the paper and our own, by subject."""
-    numbers: dict[tuple[bool, str], Counter[str]] = {
-        (of_paper, subject): Counter() for of_paper in (True, False) for subject in SUBJECTS
-    }
-    for chapter in chapters:
-        beyond = chapter.figure.paper.startswith("not in the paper")
-        for claim in chapter.claims:
-            numbers[not (beyond or claim.is_question), chapter.subject][claim.finding.kind] += 1
-    return numbers
+def papers_claims(chapter: Chapter) -> list[Claim]:
+    """Return the claims of the paper that the runs are to decide, without our own questions."""
+    if chapter.figure.paper.startswith("not in the paper"):
+        return []
+    return [claim for claim in chapter.claims if not claim.is_question]

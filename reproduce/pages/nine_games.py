@@ -32,13 +32,14 @@ class NineGames(NamedTuple):
     tuned: Measurements
 
     def rows(self) -> list[list[str]]:
-        """Return for each game the score and million steps by both settings, and the paper's score."""
+        """Return for each game the score by both settings, with the steps of the first, and the paper's."""
         rows = []
         for game in NINE_GAMES:
             row = [game, number(random_score(self.tuned.select(game=game)))]
-            for part in (self.quick.select(game=game), self.tuned.select(game=game)):
-                row += [number(part.series(EVALUATED).mean()), table_3.millions(part)]
-            rows.append([*row, number(papers_score(part)), table_3.percent(part)])
+            quick, tuned = (part.select(game=game) for part in self)
+            row += [number(quick.series(EVALUATED).mean()), table_3.millions(quick)]
+            row += [number(tuned.series(EVALUATED).mean()), number(papers_score(tuned))]
+            rows.append([*row, table_3.percent(tuned)])
         return rows
 
     def after_equal_steps(self) -> dict[str, EqualSteps]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -10,21 +11,15 @@ from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import grouped
 from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import (
-    ALIKE,
-    FAILS,
-    HOLDS,
     INCONCLUSIVE,
-    OBSERVED,
     RUNS_MISSING,
     Verdict,
 )
 from ga3c_tf.reproduce.pages import lines_of
-from ga3c_tf.reproduce.pages.findings import ATARI, SUBJECTS, Chapter, counts
+from ga3c_tf.reproduce.pages.findings import SUBJECTS, Chapter, papers_claims
 from ga3c_tf.reproduce.pages.nine_games import NineGames, aggregate
-from ga3c_tf.reproduce.pages.sentences import Interval, Number, sentence
+from ga3c_tf.reproduce.pages.sentences import Interval, Number, measured, outcome, sentence
 from ga3c_tf.reproduce.results.folder import ResultsFolder
-
-KINDS = (HOLDS, FAILS, ALIKE, INCONCLUSIVE, OBSERVED)
 
 
 def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
@@ -37,12 +32,7 @@ def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
         "results.md",
         **_of(chapters),
         finding=finder(chapters),
-        counted=[
-            ["the paper's" if of_paper else "our own", subject, *(str(kinds[kind] or "-") for kind in KINDS)]
-            for (of_paper, subject), kinds in counts(chapters).items()
-            if kinds
-        ],
-        about_atari=counts(chapters)[True, ATARI],
+        verdicts=Counter(claim.finding.word for chapter in chapters for claim in papers_claims(chapter)),
         figures_about={
             subject: dict.fromkeys(chapter.figure.name for chapter in chapters if chapter.subject == subject)
             for subject in SUBJECTS
@@ -57,6 +47,21 @@ def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
         others_share=f"{100 * games.published(table_3.PUBLISHED[-1]):.0f} %",
         papers_steps=table_3.PAPERS_STEPS,
     )
+
+
+def claims(chapters: Sequence[Chapter]) -> list[str]:
+    """Return the page with what the runs found about each claim of the paper."""
+    rows = [
+        [
+            f"[{chapter.figure.paper}]({chapter.figure.name}.md)",
+            "GPU" if chapter.on_gpu else "CPU",
+            measured(chapter.figure.name, claim),
+            outcome(claim),
+        ]
+        for chapter in chapters
+        for claim in papers_claims(chapter)
+    ]
+    return lines_of("claims.md", claims=rows)
 
 
 def own(chapters: Sequence[Chapter], smoke: bool, weights: Sequence[str]) -> list[str]:

@@ -27,8 +27,10 @@ from ga3c_tf.reproduce.runs.specs import NINE_GAMES
 from ga3c_tf.trained.pretrained import REGISTRY, registry_of
 
 PAGE = "README.md"
-ELSEWHERE = re.compile(r"\[([^]]+)\]\((?:\.\./)+(?:docs/|HISTORY)[^)]*\)| \(D\d+(?:, D\d+)*\)")
-"""Links and names that lead nowhere from a folder outside the checkout."""
+DIFFERENCES = re.compile(r" \((D\d+(?:, D\d+)*)\)")
+"""Numbers of differences from the paper, such as ' (D9, D18)'."""
+ELSEWHERE = re.compile(r"\[([^]]+)\]\((?:\.\./)+(?:docs/|HISTORY)[^)]*\)")
+"""Links that lead nowhere from a folder outside the checkout."""
 
 
 def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
@@ -90,12 +92,17 @@ def _texts(folder: ResultsFolder, own: bool = False) -> dict[Path, str]:
     else:
         weights = pretrained.rows(folder, "weights", random)
         pages[PAGE] = overview.own(begun, "smoke" in folder.budgets(), weights)
-    texts = {folder.path / name: "\n".join(lines) + "\n" for name, lines in pages.items()}
-    if not folder.published:
-        texts = {file: ELSEWHERE.sub(r"\1", text) for file, text in texts.items()}
-    elif registry := registry_of(folder.path / "weights"):
+    texts = {folder.path / name: _linked(folder, "\n".join(lines) + "\n") for name, lines in pages.items()}
+    if folder.published and (registry := registry_of(folder.path / "weights")):
         texts[folder.path / "weights" / REGISTRY] = registry
     return texts
+
+
+def _linked(folder: ResultsFolder, text: str) -> str:
+    """Return a page with links to the differences from the paper, or without links that lead nowhere."""
+    if folder.published:
+        return DIFFERENCES.sub(r" ([\1](../DIFFERENCES.md))", text)
+    return ELSEWHERE.sub(r"\1", DIFFERENCES.sub("", text))
 
 
 def _figure_pages(
@@ -117,6 +124,7 @@ def _of_the_checkout(
     weights = pretrained.rows(folder, "../weights", random)
     return {
         PAGE: overview.published(begun, games),
+        "pages/claims.md": overview.claims(begun),
         "HISTORY.md": overview.history(folder, begun),
         "pages/published-weights.md": lines_of("published-weights.md", weights=weights),
     }

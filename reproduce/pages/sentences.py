@@ -51,14 +51,19 @@ class Interval(tuple):
 
 def sentence(figure: str, claim: Claim) -> str:
     """Return what the runs of a figure found, such as 'A quarter of the batch tolerated 3.8 times the lag
-    [2.1, 6.7]; predicted 4, tested against 2: **undecided**, no significant difference (10 seeds).'
+    [2.1, 6.7]; predicted 4, tested against 2: **undecided**, not significant after correction (10 seeds).'
     """
-    text = _measured(figure, claim) if claim.finding.estimate.n else claim.text
-    return f"{text[:1].upper()}{text[1:]}: {_outcome(claim)}."
+    return f"{measured(figure, claim)}: {outcome(claim)}."
 
 
-def _measured(figure: str, claim: Claim) -> str:
-    """Return the effect and its interval in the words of the claim's phrase."""
+def measured(figure: str, claim: Claim) -> str:
+    """Return the effect and its interval in the words of the claim's phrase, or the claim without runs."""
+    text = _phrased(figure, claim) if claim.finding.estimate.n else claim.text
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _phrased(figure: str, claim: Claim) -> str:
+    """Fill the phrase of a claim in."""
     estimate = claim.finding.estimate
     effect, low, high, limit = estimate.shown
     certain = estimate.n >= LEAST_SEEDS and low <= high
@@ -81,7 +86,7 @@ def phrase(figure: str, key: str) -> str:
     return next((text for pattern, text in patterns.items() if fnmatch(key, pattern)), PLAIN)
 
 
-def _outcome(claim: Claim) -> str:
+def outcome(claim: Claim) -> str:
     """Return the verdict, its reason and the number of seeds: '**undecided**, runs missing (2 seeds)'."""
     finding = claim.finding
     reason = f", {finding.reason}" if finding.reason else ""

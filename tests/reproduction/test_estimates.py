@@ -110,18 +110,6 @@ def test_looks_multiply_the_p_value():
     assert Effect(p=0.7).looked(2).p == 1.0
 
 
-def test_the_runs_that_decide_are_estimated_by_the_power_of_a_repetition():
-    undecided = paired(pd.Series(RNG.normal(0.5, 1, 6)))
-    times = undecided.times_the_runs(0.05)
-    count = round(6 * times)
-    repetitions = RNG.normal(undecided.effect, undecided.error * math.sqrt(6), (4000, count))
-    errors = repetitions.std(axis=1, ddof=1) / math.sqrt(count)
-    power = np.mean(np.abs(repetitions.mean(axis=1) / errors) > 1.96 + 2.4 / count)
-    assert power == pytest.approx(0.8, abs=0.06)
-    assert math.isinf(paired(pd.Series([-1.0, 0.0, 1.0])).times_the_runs(0.05))
-    assert math.isinf(Effect().times_the_runs(0.05))
-
-
 def test_the_interquartile_mean_is_exact():
     values = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
     assert interquartile_mean(values) == pytest.approx((0.75 * 2 + 4 + 0.75 * 8) / 2.5)

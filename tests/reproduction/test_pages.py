@@ -15,7 +15,7 @@ from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.estimates import Effect
 from ga3c_tf.reproduce.measures.verdicts import HOLDS, INCONCLUSIVE, NO_DIFFERENCE, Claim, Verdict, above
 from ga3c_tf.reproduce.pages import TEMPLATES, lines_of, overview
-from ga3c_tf.reproduce.pages.findings import ATARI, SMALL, SPEED, chapters, counts
+from ga3c_tf.reproduce.pages.findings import chapters, papers_claims
 from ga3c_tf.reproduce.pages.report import said, stale_pages, write_pages
 from ga3c_tf.reproduce.pages.sentences import PLAIN, cells, phrase, sentence
 from ga3c_tf.reproduce.results import pretrained
@@ -42,7 +42,7 @@ SHARE = {"effect": 0.25, "low": 0.2, "high": 0.3, "n": 6, "limit": 0.5, "of": "s
             "lag-boundary",
             claim("rate", INCONCLUSIVE, NO_DIFFERENCE, **SHIFT),
             "A quarter of the learning rate tolerated 4 times the lag [2, 8]; predicted 4, tested against 2: "
-            "**undecided**, no significant difference (5 seeds).",
+            "**undecided**, not significant after correction (5 seeds).",
         ),
         (
             "utilization",
@@ -140,14 +140,14 @@ def test_a_finding_that_the_runs_do_not_decide_says_why(folder):
     assert line.endswith(": undecided, fewer than 3 seeds (1 seed).") or "runs missing" in line
 
 
-def test_findings_are_counted_by_what_they_are_about(folder):
+def test_the_claims_of_the_paper_are_told_from_our_own_questions(folder):
     cartpole(folder, 3)
     for spec in FIGURES["pps"].all_specs("quick"):
         invent(folder.runs, spec, rate=(200.0 if spec.system == "ga3c" else 100.0) + spec.seed)
     made(folder, "pps")
-    numbers = counts(chapters(folder))
-    assert numbers[True, SPEED] == {HOLDS: 1} and numbers[False, SMALL] == {HOLDS: 1}
-    assert not numbers[True, SMALL] and not numbers[True, ATARI]
+    claims = {chapter.figure.name: papers_claims(chapter) for chapter in chapters(folder)}
+    assert [claim.key for claim in claims.pop("pps")] == ["faster"]
+    assert claims == {"wall-clock": []}
 
 
 def test_the_results_page_refuses_a_sentence_about_another_verdict(published):

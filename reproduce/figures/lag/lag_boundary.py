@@ -165,7 +165,7 @@ def at_lag(lag: int) -> Cell:
     def cell(part: Measurements) -> str:
         values = [gain(row) for row in part.select(lag=lag).rows]
         finite = np.array(values)[np.isfinite(values)]
-        return f"{finite.mean():.2f} ({len(finite)})" if len(finite) else "-"
+        return f"{finite.mean():.2f}" if len(finite) else "-"
 
     return cell
 

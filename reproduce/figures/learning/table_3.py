@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import Any
 
@@ -85,7 +84,7 @@ def verdict(part: Measurements) -> Verdict:
     if n < LEAST_SEEDS:
         return Verdict(REACHED if mean >= limit else SHORT, "", Effect(mean, n=n, limit=limit, looks=looks))
     ends = mean_interval(scores, 1 - verdicts.LEVEL / looks)
-    judged = between(Effect(mean, *ends, n=n, limit=limit, looks=looks)).judged((), math.nan)
+    judged = between(Effect(mean, *ends, n=n, limit=limit, looks=looks)).judged(())
     if looks > 1 and n < len(part.runs):
         return Verdict(verdicts.INCONCLUSIVE, verdicts.RUNS_MISSING, judged.estimate)
     return Verdict(KINDS.get(judged.kind, judged.kind), judged.reason, judged.estimate)

@@ -73,7 +73,7 @@ def opposite(effects: Sequence[tuple[Effect, Effect]], differences: Sequence[Eff
     ]
     equal = [equality(difference, math.log(1 + verdicts.WIDE_MARGIN)) for difference in differences]
 
-    def decided(corrected: Sequence[float], level: float) -> Verdict:
+    def decided(corrected: Sequence[float]) -> Verdict:
         *of_signs, p = corrected
         if not of_signs:
             return Verdict(verdicts.INCONCLUSIVE, verdicts.RUNS_MISSING)

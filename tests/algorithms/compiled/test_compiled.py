@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import keras
@@ -22,6 +23,7 @@ from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.spec import EnvironmentSpec
+from ga3c_tf.model import networks
 from ga3c_tf.model.tensorflow import eager_execute, tf
 from ga3c_tf.plugins.objects import name_of
 
@@ -143,21 +145,30 @@ ON_SCREENS = """
 import sys
 sys.path += sys.argv[1:]
 import test_compiled
-test_compiled.assert_equal_over(test_compiled.UPDATES, {settings}, *test_compiled.SCREEN, seed={seed})
+test_compiled.without_kinks()
+test_compiled.assert_equal_over(test_compiled.UPDATES, {settings}, *test_compiled.SCREEN)
 """
 
 
-@pytest.mark.slow  # a minute
-@pytest.mark.parametrize(
-    ("settings", "seed"), [({"network": "small"}, 0), ({"network": "small", "normalize_images": True}, 2)]
-)
-def test_on_screens_the_compiled_model_computes_what_the_plain_one_does(settings, seed):
-    """Without oneDNN, whose convolutions are rounded so that weights differ by 1e-5 after 50 updates.
+def without_kinks():
+    """Build networks with GELU: near the kink of a ReLU, rounding decides whether a model has a gradient."""
+    for name in ("_conv", "_dense"):
+        made = getattr(networks, name)
+        setattr(networks, name, partial(smooth, made))
 
-    The seeds are such that no unit is within rounding of the kink of its ReLU in any update. Where one is
-    (1.8e-8 in the 18th update of seed 0, with `normalize_images`), its gradient is there in one model only.
-    """
-    program = ON_SCREENS.format(settings=settings, seed=seed)
+
+def smooth(made, *args):
+    layer = made(*args)
+    if layer.activation is keras.activations.relu:
+        layer.activation = keras.activations.gelu
+    return layer
+
+
+@pytest.mark.slow  # a minute
+@pytest.mark.parametrize("settings", [{"network": "small"}, {"network": "small", "normalize_images": True}])
+def test_on_screens_the_compiled_model_computes_what_the_plain_one_does(settings):
+    """Without oneDNN, whose convolutions are rounded so that weights differ by 1e-5 after 50 updates."""
+    program = ON_SCREENS.format(settings=settings)
     folders = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
     environment = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": "0"}
     done = subprocess.run(
