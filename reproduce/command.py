@@ -57,13 +57,18 @@ class Plan:
         """
         check_games(self.games)
         specs = []
-        for figure in self.figures:
+        for figure in self.taken():
             plain = self.specs_of(figure)
-            if len(self.figures) == 1 or figure.takes(self.changes, plain):
-                specs += plain + figure.changed(plain, self.changes)
+            specs += plain + figure.changed(plain, self.changes)
         if not specs:
             raise UserError(f"no figure at the {self.budget} budget goes with these games and this method")
         return list(dict.fromkeys(specs))
+
+    def taken(self) -> list[Figure]:
+        """Return the figures that go with the changes; a single figure is refused later if it does not."""
+        if len(self.figures) == 1:
+            return [*self.figures]
+        return [figure for figure in self.figures if figure.takes(self.changes, self.specs_of(figure))]
 
     def folder(self, out: Path | None) -> ResultsFolder:
         """Return the results folder `out`, or without it the default of the budget."""
@@ -92,7 +97,8 @@ def reproduce(plan: Plan, out: Path | None, force: bool, executor: Executor, say
         run.spec.train_command(folder.runs)  # refuses what cannot be made, before recorded runs are removed
     folder.prepare(plan.budget)
     folder.add_method(plan.changes, say)
-    warn_of_changed_code(plan.changes, specs, folder, say)
+    if not force:
+        warn_of_changed_code(plan.changes, specs, folder, say)
     try:
         runs = executor.execute(specs, folder.runs, force)
     except (KeyboardInterrupt, SystemExit):
@@ -114,9 +120,9 @@ def _record(plan: Plan, folder: ResultsFolder, say: Say) -> list[Figure]:
     Returns:
         These figures.
     """
-    asked = {figure.name: plan.specs_of(figure) for figure in plan.figures}
+    asked = {figure.name: plan.specs_of(figure) for figure in plan.taken()}
     before = [figure for figure in FIGURES.values() if folder.has_records(figure, plan.budget)]
-    figures = [*plan.figures, *(figure for figure in before if figure.name not in asked)]
+    figures = [*plan.taken(), *(figure for figure in before if figure.name not in asked)]
     for figure in figures:
         folder.update(figure, plan.budget, asked.get(figure.name, []), say)
     return figures

@@ -82,7 +82,9 @@ class RayExecutor:
         try:
             if left:
                 with self._cluster():
-                    jobs = jobs_for(left, self.cpus, self.gpus, _nodes())
+                    # As many cores for a run that is resumed later as for the others of its figure.
+                    every = jobs_for(sorted(specs, key=order), self.cpus, self.gpus, _nodes())
+                    jobs = [job for job in every if job.spec in left]
                     _check_shared(Storage(url), url)
                     scheduler = scheduler_of(url, [spec.id for spec in specs], self.detach)
                     self._execute(scheduler, jobs, Storage(url), runs, force)

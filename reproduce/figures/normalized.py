@@ -9,6 +9,7 @@ from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, RANDOM
 from ga3c_tf.reproduce.figures.tables import Cell
 from ga3c_tf.reproduce.measures.random_policy import (
+    ATARI_RANDOM_POLICY,
     RANDOM_POLICY,
     RandomPolicy,
     has_left_random,
@@ -31,7 +32,7 @@ def random_policy(part: Measurements) -> RandomPolicy | None:
         return random_policy_of(played[0])
     starts = of_game.numbers(START)
     if part.game in RANDOM_POLICY or not starts:
-        return RANDOM_POLICY.get(part.game)
+        return (RANDOM_POLICY | ATARI_RANDOM_POLICY).get(part.game)
     window = runs[0].spec.config.rolling_episodes
     mean, deviation, _ = random_policy_of(starts)  # each start is the mean of a window of episodes
     return RandomPolicy(mean, deviation * math.sqrt(window), window * len(starts))

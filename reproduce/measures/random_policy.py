@@ -32,6 +32,18 @@ RANDOM_POLICY = {
     "minatar_space_invaders": RandomPolicy(4.16, 3.34, 1000),
 }
 """Random policy of the games not in the paper, by 1,000 episodes each; a test plays 100 episodes again."""
+ATARI_RANDOM_POLICY = {
+    "amidar": RandomPolicy(3.01, 5.85, 100),
+    "boxing": RandomPolicy(1.17, 5.4, 100),
+    "centipede": RandomPolicy(2233, 1138, 100),
+    "name_this_game": RandomPolicy(2350, 854, 100),
+    "ms_pacman": RandomPolicy(266, 132, 100),
+    "pong": RandomPolicy(-20.3, 0.895, 100),
+    "qbert": RandomPolicy(143, 93.5, 100),
+    "seaquest": RandomPolicy(85.2, 62.8, 100),
+    "up_n_down": RandomPolicy(476, 479, 100),
+}
+"""The same of the paper's games, from the runs of `scores` at the tuned budget; for runs without any."""
 RANDOM_SCORES = {game: policy.mean for game, policy in RANDOM_POLICY.items()}
 
 

@@ -49,7 +49,6 @@ class Verdict:
     # p value of the estimate, corrected for all claims of the family; not-a-number if an interval decides
     p: float = math.nan
     margin: float = 0.0  # relative difference that counts as none, of the kind `ALIKE`
-    second: tuple[Effect, float] | None = None  # a further estimate with its p value, if two decide together
 
     @property
     def decided(self) -> bool:

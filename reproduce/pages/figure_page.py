@@ -75,7 +75,8 @@ def _sentences(chapter: Chapter) -> list[str]:
 def _part(folder: ResultsFolder, chapter: Chapter, changes: Mapping[str, str]) -> dict[str, Any]:
     """Return what every part has: pictures, tables, and how their runs were made."""
     figure = chapter.figure
-    values = {"figure": figure.name, "budget": chapter.budget, "on_gpu": chapter.on_gpu, **figure.words}
+    values = {"figure": figure.name, "budget": chapter.budget, "on_gpu": chapter.on_gpu}
+    values |= {"published_here": folder.published, **figure.words}
     return {
         "pictures": folder.pictures(figure, chapter.budget, changes),
         "tables": list(_tables(chapter)),

@@ -16,7 +16,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Verdict,
 )
 from ga3c_tf.reproduce.pages import lines_of
-from ga3c_tf.reproduce.pages.findings import SUBJECTS, Chapter, papers_claims
+from ga3c_tf.reproduce.pages.findings import ATARI, SUBJECTS, Chapter, papers_claims
 from ga3c_tf.reproduce.pages.nine_games import NineGames, aggregate
 from ga3c_tf.reproduce.pages.sentences import Interval, Number, measured, outcome, sentence
 from ga3c_tf.reproduce.results.folder import ResultsFolder
@@ -32,6 +32,12 @@ def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
         "results.md",
         **_of(chapters),
         finding=finder(chapters),
+        atari_decided=any(
+            claim.finding.decided
+            for chapter in chapters
+            if chapter.subject == ATARI
+            for claim in papers_claims(chapter)
+        ),
         verdicts=Counter(claim.finding.word for chapter in chapters for claim in papers_claims(chapter)),
         figures_about={
             subject: dict.fromkeys(chapter.figure.name for chapter in chapters if chapter.subject == subject)
@@ -82,19 +88,22 @@ class Outdated(UserError):
 def finder(chapters: Sequence[Chapter]) -> Callable[..., dict[str, Any]]:
     """Return the function by which the text of the page takes the numbers of a finding.
 
-    The text was written for one verdict. With another one, the function refuses to give numbers.
+    The text was written for one verdict in all games of the figure. With another one, the function refuses
+    to give numbers.
     """
-    findings = {
-        (chapter.figure.name, chapter.budget, claim.key): claim.finding
-        for chapter in chapters
-        for claim in chapter.claims
-    }
+    findings: dict[tuple[str, str, str], list[Verdict]] = {}
+    for chapter in chapters:
+        for claim in chapter.claims:
+            if claim.game in ("", *chapter.figure.games[chapter.budget]):
+                key = (chapter.figure.name, chapter.budget, claim.key)
+                findings.setdefault(key, []).append(claim.finding)
 
     def finding(figure: str, budget: str, key: str, kind: str) -> dict[str, Any]:
-        verdict = findings.get((figure, budget, key), Verdict(INCONCLUSIVE, RUNS_MISSING))
-        if verdict.kind != kind or not verdict.estimate.n:
-            now = f"'{key}' of {figure} at {budget} is {verdict.verdict}"
-            raise Outdated(f"{now}, not {kind}: write its sentence in pages/templates/results.md anew")
+        of_games = findings.get((figure, budget, key), [Verdict(INCONCLUSIVE, RUNS_MISSING)])
+        for verdict in of_games:
+            if verdict.kind != kind or not verdict.estimate.n:
+                now = f"'{key}' of {figure} at {budget} is {verdict.verdict}"
+                raise Outdated(f"{now}, not {kind}: write its sentence in pages/templates/results.md anew")
         effect, low, high, _ = verdict.estimate.shown
         return {
             "effect": Number(effect),
@@ -115,7 +124,7 @@ def history(folder: ResultsFolder, chapters: Sequence[Chapter]) -> list[str]:
                 of_change = verdicts.setdefault((change.day, change.change), {})
                 of_change.setdefault((change.figure, earlier, claim.finding.word), []).append(claim.key)
     changes = []
-    for (day, text), keys in sorted(verdicts.items(), key=lambda item: int(item[0][0].split()[0])):
+    for (day, text), keys in sorted(verdicts.items(), key=lambda item: item[0][0]):
         texts = [f"{_findings(name, of)}: {old}, now {new}" for (name, old, new), of in keys.items()]
         changes.append([day, text, "; ".join(texts)])
     reviews = [

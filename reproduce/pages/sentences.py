@@ -18,6 +18,8 @@ from ga3c_tf.reproduce.pages import TEMPLATES
 FILE = "sentences.toml"
 """Phrases by figure and key of the claim, which may be a pattern."""
 PLAIN = "{claim}: {effect} {interval}"
+POINTS = "scored {effect:+} points {interval} compared with"
+TIMES = "scored {effect} times as much {interval} as"
 SCALES: Mapping[str, Callable[[float], str]] = {
     "": number,
     "+": lambda value: f"{'+' if value > 0 else ''}{number(value)}",
@@ -67,9 +69,12 @@ def _phrased(figure: str, claim: Claim) -> str:
     estimate = claim.finding.estimate
     effect, low, high, limit = estimate.shown
     certain = estimate.n >= LEAST_SEEDS and low <= high
+    interval = Interval((low, high) if certain else ())
+    scored = TIMES if estimate.ratio else POINTS
+    numbers = {"effect": Number(effect), "interval": interval}
     text = phrase(figure, claim.key).format(
-        effect=Number(effect),
-        interval=Interval((low, high) if certain else ()),
+        **numbers,
+        scored=scored.format(**numbers),
         limit=Number(limit),
         game=game_title(claim.game),
         claim=claim.text,

@@ -19,7 +19,15 @@ from ga3c_tf.reproduce.figures.measurements import (
 )
 from ga3c_tf.reproduce.measures.estimates import paired, welch
 from ga3c_tf.reproduce.measures.text import mean_ci, number, table
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES, Claim, Guard, above, judged
+from ga3c_tf.reproduce.measures.verdicts import (
+    RUNS_MISSING,
+    SEVERAL_MACHINES,
+    SPEED_CHANGED,
+    Claim,
+    Guard,
+    above,
+    judged,
+)
 from ga3c_tf.reproduce.runs.comparable import measured_alike, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
@@ -72,14 +80,17 @@ def _claim(
     and only if the runs of each seed were made on one machine. Pairs whose calibrations differ are left out.
     """
     timed = setting.config.minutes is not None
+    alike = [True]
     if timed:
         seeds = grouped(runs, lambda run: run.spec.seed)
-        effect = paired(users[[measured_alike(seeds[seed]) for seed in users.index]], papers)
+        alike = [measured_alike(seeds[seed]) for seed in users.index]
+        effect = paired(users[alike], papers)
     else:
         effect = welch(users, papers)
     guards = [
         Guard(RUNS_MISSING, not all(run.ended for run in runs)),
         Guard(SEVERAL_MACHINES, timed and not seeds_have_one_machine(runs)),
+        Guard(SPEED_CHANGED, not any(alike)),
     ]
     return Claim(name, name, above(effect), guards)
 

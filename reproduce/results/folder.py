@@ -89,8 +89,8 @@ class ResultsFolder:
         with _written(f"the results folder {self.path}"):
             self.runs.mkdir(parents=True, exist_ok=True)
             self.logs.mkdir(exist_ok=True)
-            if not (self.path / "paper").exists():
-                shutil.copytree(PAPER, self.path / "paper", copy_function=shutil.copyfile)
+            if not (self.path / "paper").exists():  # another command may copy it at the same time
+                shutil.copytree(PAPER, self.path / "paper", copy_function=shutil.copyfile, dirs_exist_ok=True)
 
     def check_kind(self, budget: str) -> None:
         """Refuse to mix smoke runs with runs at other budgets.
@@ -249,10 +249,13 @@ class ResultsFolder:
         added = {spec for spec in every if spec.is_added}
         with_added = any(has_record(self.runs / spec.id) for spec in added)
         ids = {record.run_id for record in recorded}
-        ids |= {spec.id for spec in asked if with_added or spec not in added}
-        specs = dict.fromkeys(spec for spec in every if spec.id in ids)
+        ids |= {spec.id for spec in asked if with_added or not spec.is_added}
+        specs = [spec for spec in every if spec.id in ids]
         whole = {(spec.game, spec.seed) for spec in specs if spec not in added}
-        return [spec for spec in specs if not (spec.is_added and (spec.game, spec.seed) in whole)]
+        # Of a run of an added seed there are two specifications, which are equal but for the label.
+        return list(
+            dict.fromkeys(spec for spec in specs if spec.is_added != ((spec.game, spec.seed) in whole))
+        )
 
     def draw(self, figure: Figure, budget: str, say: Callable[[str], None]) -> None:
         """Draw the pictures of a figure from its records, also by the user's own methods.

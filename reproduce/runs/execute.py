@@ -162,8 +162,8 @@ def _last_object(printed: str) -> dict | None:
 
 
 def _calibrated_training(spec: RunSpec, folder: Path, log: Path) -> dict:
-    """Train; calibrate the machine before and after if the run measures speed and has only this session."""
-    if not spec.measures_speed or folder.exists():
+    """Train; calibrate the machine before and after if time limits the run and it has only this session."""
+    if spec.config.minutes is None or folder.exists():
         return _train(spec, folder, log)
     before = CALIBRATIONS.latest()
     trained = _train(spec, folder, log)

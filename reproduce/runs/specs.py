@@ -180,11 +180,6 @@ class RunSpec:
         return as_file_name("-".join(parts))
 
     @property
-    def measures_speed(self) -> bool:
-        """Whether the run measures speed: it has a limit in minutes and is not evaluated."""
-        return self.config.minutes is not None and not self.evaluation_episodes
-
-    @property
     def seconds(self) -> float:
         """Estimated duration of training and evaluation, in seconds."""
         config = self.config

@@ -71,6 +71,18 @@ SHARE = {"effect": 0.25, "low": 0.2, "high": 0.3, "n": 6, "limit": 0.5, "of": "s
             claim("any", HOLDS, effect=0.5, low=0.25, high=0.75, n=4, of="pair"),
             "More is better: 0.5 [0.25, 0.75]: **supported** (4 pairs).",
         ),
+        (
+            "policy-lag",
+            claim("better-steps-large", HOLDS, effect=3.0, low=2.0, high=4.0, n=3),
+            "a minimum of 20 to 40 scored +3 points [2, 4] compared with none (learning rate 0.004): "
+            "**supported** (3 seeds).",
+        ),
+        (
+            "policy-lag",
+            claim("better-steps-large", "no difference", **TWICE),
+            "a minimum of 20 to 40 scored 2 times as much [1, 4] as none (learning rate 0.004): "
+            "**no difference larger than 0%** (3 seeds).",
+        ),
     ],
 )
 def test_a_sentence_has_the_effect_its_interval_and_the_verdict(figure, judged, text):
@@ -148,6 +160,16 @@ def test_the_claims_of_the_paper_are_told_from_our_own_questions(folder):
     claims = {chapter.figure.name: papers_claims(chapter) for chapter in chapters(folder)}
     assert [claim.key for claim in claims.pop("pps")] == ["faster"]
     assert claims == {"wall-clock": []}
+
+
+def test_a_game_that_is_not_in_the_paper_has_no_curve(folder):
+    figure = FIGURES["scores"]
+    asked = figure.all_specs("quick", 1, ["cartpole"])
+    for spec in asked:
+        invent(folder.runs, spec)
+    folder.update(figure, "quick", asked, print)
+    folder.draw(figure, "quick", print)
+    assert [picture.name for picture in folder.pictures(figure, "quick", {})] == ["scores-quick"]
 
 
 def test_the_results_page_refuses_a_sentence_about_another_verdict(published):

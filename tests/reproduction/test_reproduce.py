@@ -456,6 +456,24 @@ def test_a_dry_run_names_what_would_be_done_with_each_run(tmp_path):
     assert len(forced) == 25 and all(line.startswith("ga3c-tf train ") for line in forced)
 
 
+@pytest.mark.parametrize(("name", "seeds"), [("policy-lag", 10), ("environments", 5), ("speed", 5)])
+def test_seeds_that_are_asked_for_are_whole_although_some_of_their_runs_are_added_ones(tmp_path, name, seeds):
+    folder = ResultsFolder(tmp_path)
+    folder.prepare("quick")
+    figure = FIGURES[name]
+    asked = figure.all_specs("quick", seeds)
+    folder.update(figure, "quick", asked, print)
+    recorded = [run.spec for run in folder.results(figure, "quick", {}).runs]
+    assert set(recorded) == set(asked) and not any(spec.is_added for spec in recorded)
+
+
+def test_figures_that_do_not_take_a_method_are_not_on_record(tmp_path):
+    figures = [FIGURES["batch-size"], FIGURES["pps"]]
+    plan = command.Plan(figures, "quick", changes={"network": "mlp"})
+    assert plan.taken() == figures[:1]
+    assert {spec.game for spec in plan.specs()} == {"minatar_breakout"}
+
+
 def test_a_training_that_was_over_is_not_an_error(smoke, tmp_path):
     [spec] = FIGURES["utilization"].all_specs("smoke")
     copy = shutil.copytree(smoke / "runs" / spec.id, tmp_path / "runs" / spec.id)

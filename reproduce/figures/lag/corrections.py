@@ -23,7 +23,7 @@ from ga3c_tf.reproduce.figures.tables import Cell, Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
 from ga3c_tf.reproduce.measures.text import number
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Claim, Guard, between
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, UNPLANNED_LOOK, Claim, Guard, between
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.trained.intervals import student_interval
 
@@ -47,8 +47,9 @@ PAIRS = (
     ("v-trace", "one-step"),
 )
 """Pairs of corrections that are judged: whether the first scores more than the second."""
+PLANNED_SEEDS = 5
 CONFIDENCE = 0.9998
-"""Confidence of the interval of each of `PAIRS`, for five seeds.
+"""Confidence of the interval of each of `PAIRS`, for `PLANNED_SEEDS`; with fewer it would be wrong too often.
 
 A bootstrap of five seeds is too narrow: this interval is wrong in 0.1 % of cases.
 """
@@ -109,7 +110,7 @@ class CorrectionsFigure(Figure):
 
     name = "corrections"
     games = {"smoke": ("cartpole",), "quick": ("minatar_breakout",)}
-    counts = {"quick": 5}
+    counts = {"quick": PLANNED_SEEDS}
     added = (
         Added(
             ("minatar_breakout",),
@@ -180,7 +181,8 @@ class CorrectionsFigure(Figure):
         ]
         test = between(probability_of_improvement(scores[0], scores[1], CONFIDENCE))
         missing = Guard(RUNS_MISSING, not all(map(len, scores[0] + scores[1])))
-        guards = [missing, table.missing]
+        fewest = min(map(len, scores[0] + scores[1]))
+        guards = [missing, table.missing, Guard(UNPLANNED_LOOK, fewest < PLANNED_SEEDS)]
         return self.claim(f"{first}-{second}", test, guards, first=first, second=second)
 
     def plot(self, table, stem):

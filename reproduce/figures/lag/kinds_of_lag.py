@@ -44,6 +44,7 @@ class KindsOfLagFigure(Figure):
     """Two-sided questions about differences of the score, of runs of one seed."""
 
     name = "kinds-of-lag"
+    by_game = True
     games = {"smoke": ("cartpole",), "quick": ("cartpole",)}
     only = tuple(STEPS)
     counts = {"quick": LEAST_SEEDS}

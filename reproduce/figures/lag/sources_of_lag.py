@@ -78,6 +78,7 @@ class SourcesOfLagFigure(Figure):
     """A two-sided question for each mean lag, by differences of runs of one seed."""
 
     name = "sources-of-lag"
+    by_game = True
     games = {"smoke": ("cartpole",), "quick": ("cartpole",)}
     only = tuple(STEPS)
     counts = {"quick": LEAST_SEEDS}

@@ -35,7 +35,7 @@ class ReplayBatchesFigure(BatchSizeFigure):
         {**SMOKE, "system": system, "replay_batch": size, "called": (str(size),)}
         for system, size in product(SYSTEMS, (16, 32))
     )
-    by_game = False
+    by_game = True
     rows = ("system", "batch")
     columns = {**means_of(SCORE, END), **MINUTES}
     panels = "system"

@@ -66,4 +66,5 @@ class ScoresFigure(Figure):
             if part.finished:
                 curves.append(score_plots.Panel(game, of_seeds, random_score(part), papers_score(part)))
         score_plots.score_panels(games, stem)
-        score_plots.curve_panels(curves, stem.with_name(f"{stem.name}-curves"))
+        if curves:
+            score_plots.curve_panels(curves, stem.with_name(f"{stem.name}-curves"))

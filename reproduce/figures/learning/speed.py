@@ -90,7 +90,7 @@ class SpeedFigure(Figure):
         ratio = ratios.factor(NEARLY, what=what)
         searching = planned.select(label=dynamic).finished
         few = any(len(run.adjustment["time_s"]) < LEAST_PERIODS for run in searching)
-        too_few = [every, Guard(FEW_PERIODS, few), speed_changed(ratios)]
+        too_few = [every, Guard(FEW_PERIODS, few), planned.several_machines, speed_changed(ratios)]
         return [
             self.claim("more-frames", above(scores), guards),
             self.claim("nearly-best", above(ratio), too_few),

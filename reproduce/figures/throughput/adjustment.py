@@ -81,8 +81,7 @@ def opposite(effects: Sequence[tuple[Effect, Effect]], differences: Sequence[Eff
             return Verdict(verdicts.INCONCLUSIVE, verdicts.FEW_SEEDS, differences[0])
         clearest = int(np.argmin(of_signs))
         if of_signs[clearest] < verdicts.LEVEL:
-            one, other = effects[clearest]
-            return Verdict(verdicts.HOLDS, "", one, of_signs[clearest], second=(other, of_signs[clearest]))
+            return Verdict(verdicts.HOLDS, "", effects[clearest][0], of_signs[clearest])
         least = differences[int(np.argmax(equal))]
         if p < verdicts.LEVEL:
             return Verdict(verdicts.ALIKE, "", least, p, margin=verdicts.WIDE_MARGIN)
@@ -170,14 +169,14 @@ class AdjustmentFigure(Figure):
         differences = []
         for kind, games in product(NUMBERS, combinations(fixed.names("game"), 2)):
             small, large = NUMBERS[kind]
-            what = f"TPS with {large} relative to {small} {kind} in"
+            what = f"TPS with {large} instead of {small} {kind} in"
             ratios = [pairs[kind, game].ratio for game in games]
             one, other = (
                 paired_ratio(ratio, of="pair", what=f"{what} {game}")
                 for ratio, game in zip(ratios, games, strict=True)
             )
             effects.append((one, other))
-            both = f"{what} {games[0]} and {games[1]}, the first factor relative to the second"
+            both = f"{what} {games[0]}, relative to {games[1]}"
             differences.append(paired_ratio(*ratios, of="pair", what=both))
         fewest = min(len(part.names("seed")) for _, part in fixed.parts("game"))
         missing, *timed = fixed.timed(*pairs.values())

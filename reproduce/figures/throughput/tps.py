@@ -81,7 +81,9 @@ def _gap(table: Measurements) -> tuple[Effect, list[RecordedRun]]:
     whole.sort(key=lambda groups: np.mean([group.mean() for group in groups]))
     slow = whole[0]
     fast = whole[-1]
-    what = "TPS of the slowest three numbers of agents relative to the fastest"
+    what = (
+        "TPS of the three fastest settings of the slowest number of agents relative to those of the fastest"
+    )
     estimate = pooled(list(zip(slow, fast, strict=True)), math.log(1 - PAPERS_GAP), of="setting", what=what)
     n = sum(map(len, slow)) if estimate.n >= LEAST_SEEDS else estimate.n
     settings = {setting for group in (*slow, *fast) for setting in group.index}
@@ -150,6 +152,6 @@ def _ratios(
     """Compare the TPS at one number of a kind of worker with those at others."""
     by = [name for name in (*SETTING, "seed") if name != kind]
     pairs = [table.pairs("tps", {kind: first}, {kind: number}, by) for number in others]
-    what = [f"TPS with {first} relative to {number} {kind}" for number in others]
+    what = [f"TPS with {first} instead of {number} {kind}" for number in others]
     ratios = [pair.factor(limit, of="pair", what=words) for pair, words in zip(pairs, what, strict=True)]
     return ratios, speed_changed(*pairs)
