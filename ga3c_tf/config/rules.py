@@ -78,7 +78,11 @@ RULES = (
     ),
     Rule(
         ("t_max", "num_agents"),
-        lambda config: config.system == "a2c" and config.num_agents * config.t_max > 100_000,
+        lambda config: (
+            (config.system, config.algorithm) != ("a2c", "dqn")
+            and config.system == "a2c"
+            and config.num_agents * config.t_max > 100_000
+        ),
         lambda config: (
             f"--system a2c trains on --agents x --t-max states at once, {config.num_agents * config.t_max} "
             "here; it must be at most 100000"

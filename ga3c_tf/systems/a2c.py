@@ -172,10 +172,12 @@ class A2C(System):
         self._answers.answer(requests, session.inference.predict(requests["index"]))
 
 
-def _check_room(batches: int, batch_bytes: int) -> None:
-    """Raise a UserError if there is too little memory to keep this number of batches."""
-    if batches * batch_bytes > available_bytes():
+def _check_room(lag: int, batch_bytes: int) -> None:
+    """Raise a UserError if there is too little memory for a batch and for those that wait."""
+    needed = (lag + 1) * batch_bytes
+    if needed > available_bytes():
         raise UserError(
-            f"--lag {batches} keeps {batches * batch_bytes / 2**20:.0f} MiB of batches, and "
-            f"{available_bytes() / 2**20:.0f} MiB are left here; a smaller --lag needs less"
+            f"the batches of --lag {lag} take {needed / 2**20:.0f} MiB, and "
+            f"{available_bytes() / 2**20:.0f} MiB are left here; "
+            "a smaller --lag, fewer --agents or a smaller --t-max need less"
         )

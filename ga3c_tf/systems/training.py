@@ -169,6 +169,7 @@ class Training:
             session.warn(
                 f"no update was made in {at_end.seconds:.0f} s, so nothing was learned; give a larger "
                 "budget, or fewer --agents, which start sooner"
+                f"{', or a smaller --replay-start' if session.config.reads('replay_start') else ''}"
             )
         return summary(session, self.path, ended, before, at_end, checkpoint)
 

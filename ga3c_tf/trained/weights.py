@@ -137,7 +137,7 @@ def save_weights(folder: Path, content: bytes, config_json: str, score: dict, na
 
 
 def check_same_scaling(folder: Path, config: Config) -> None:
-    """Check that a run scales its states as the weights that it begins with need it.
+    """Check that a run has the algorithm of the weights that it begins with, and scales its states like them.
 
     Args:
         folder: folder of the weights.
@@ -147,6 +147,9 @@ def check_same_scaling(folder: Path, config: Config) -> None:
         UserError: the scaling differs, and the text names the right option; or the folder is damaged.
     """
     saved = read_config(folder)
+    if saved.algorithm != config.algorithm:
+        given = f"--algorithm {saved.algorithm}, and this run has --algorithm {config.algorithm}"
+        raise UserError(f"{folder} was trained with {given}")
     for name in ("normalize_images", "normalize_observations"):
         if getattr(saved, name) != getattr(config, name):
             wanted, given = spelled(name, getattr(saved, name)), spelled(name, getattr(config, name))

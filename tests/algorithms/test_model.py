@@ -425,6 +425,29 @@ def test_checkpoint_objects_are_all_variables():
     assert len({id(each) for variables in objects.values() for each in variables}) == 8 * 5 + 1
 
 
+def logarithms(shape, dtype, num_actions):
+    """A user's network, whose outputs are finite for states that are all 0, and whose gradient is not."""
+    states = keras.Input(shape, dtype=dtype)
+    size = keras.ops.abs(keras.layers.Dense(4, use_bias=False)(states))
+    hidden = keras.ops.where(size > 1e-6, keras.ops.log(size), 0.0)
+    values = keras.ops.squeeze(keras.layers.Dense(1)(hidden), -1)
+    return keras.Model(states, (keras.layers.Dense(num_actions)(hidden), values))
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.5])
+def test_an_update_whose_inner_gradients_are_not_finite_is_left_out(clip):
+    model = Model(
+        Config(network=f"{__name__}:logarithms", grad_clip_global=clip),
+        EnvironmentSpec((4,), "float32", 3),
+        0,
+    )
+    before = [weight.numpy() for weight in model.network.trainable_variables]
+    batch = batch_of(np.zeros((5, 4), np.float32), np.zeros(5, np.int32), np.ones(5, np.float32))
+    assert not update(model, batch, 0.1, 0.01).applied
+    for weight, old in zip(model.network.trainable_variables, before, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), old)
+
+
 def test_it_learns_a_bandit():
     trained = small_model(state_size=1, num_actions=2)
     random = np.random.default_rng(0)

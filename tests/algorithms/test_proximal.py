@@ -10,6 +10,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import PROXIMAL
 from ga3c_tf.experience.spec import EnvironmentSpec
+from ga3c_tf.model.tensorflow import keras
 
 SPEC = EnvironmentSpec((4,), "float32", 3)
 SIZE = 12
@@ -71,6 +72,29 @@ def test_the_averaged_policy_has_the_slow_average_of_the_weights():
 def test_a_network_with_memory_has_no_proximal_policy():
     with pytest.raises(UserError, match="--correction impact is not for networks with memory"):
         Model(Config(network="mlp-lstm", clip_ratio=0.2, correction="impact"), SPEC, 0)
+
+
+class Noise(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.seeds = keras.random.SeedGenerator(1)
+
+    def call(self, numbers):
+        return numbers + keras.random.normal(keras.ops.shape(numbers), seed=self.seeds)
+
+
+def noisy(shape, dtype, num_actions):
+    """A user's network that draws other numbers in each call, and counts them."""
+    states = keras.Input(shape, dtype=dtype)
+    hidden = Noise()(keras.layers.Dense(8)(states))
+    values = keras.ops.squeeze(keras.layers.Dense(1)(hidden), -1)
+    return keras.Model(states, (keras.layers.Dense(num_actions)(hidden), values))
+
+
+@pytest.mark.parametrize("part", ["ewma", "recompute"])
+def test_a_network_that_changes_by_itself_has_no_proximal_policy(part):
+    with pytest.raises(UserError, match=f"--correction decoupled-{part} needs a network without a state"):
+        new_model(f"decoupled-{part}", network=f"{__name__}:noisy")
 
 
 @pytest.mark.parametrize("optimizer", ["rmsprop", "adam"])

@@ -174,3 +174,21 @@ def test_a_users_network_gives_q_by_its_first_output(tmp_path, monkeypatch):
     before = model.network(batch.states).numpy()
     assert update(model, batch, 10.0, 0.0).applied
     assert np.abs(model.network(batch.states).numpy() - before).max() > 0
+
+
+def embedding(shape, dtype, num_actions):
+    """A user's network, of which the gradient of a layer is sparse."""
+    states = keras.Input(shape, dtype=dtype)
+    hidden = keras.layers.Flatten()(keras.layers.Embedding(5, 8)(states))
+    values = keras.ops.squeeze(keras.layers.Dense(1)(hidden), -1)
+    return keras.Model(states, (keras.layers.Dense(num_actions)(hidden), values))
+
+
+def test_a_users_network_may_have_an_embedding():
+    network = {"network": f"{__name__}:embedding"}
+    model = PQN(Config(**PLAIN, **network), EnvironmentSpec((2,), "uint8", ACTIONS), seed=1)
+    [table] = (weight for weight in model.network.trainable_variables if weight.path.endswith("embeddings"))
+    before = table.numpy()
+    batch = batch_of(np.array([[0, 3], [3, 3]], np.uint8), np.zeros(2, np.int32), np.ones(2, np.float32))
+    assert update(model, batch, 100.0, 0.0).applied
+    assert [bool(row.any()) for row in table.numpy() - before] == [True, False, False, True, False]

@@ -242,7 +242,13 @@ def say_that_it_is_encrypted(path):
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("damage", [cut_short, overwrite, say_that_it_is_encrypted, Path.unlink])
+def leave_no_object(file):
+    file.write_text("null")
+
+
+@pytest.mark.parametrize(
+    "damage", [cut_short, overwrite, say_that_it_is_encrypted, leave_no_object, Path.unlink]
+)
 @pytest.mark.parametrize("name", ["replay.json", "replay-00000.npz"])
 def test_a_damaged_replay_memory_is_noticed(tmp_path, name, damage):
     random = np.random.default_rng(0)

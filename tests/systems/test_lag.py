@@ -82,7 +82,7 @@ def test_rounds_that_batches_wait(distribution, largest):
 
 def test_a2c_refuses_a_lag_that_there_is_no_memory_for(tmp_path, monkeypatch):
     monkeypatch.setattr(ga3c_tf.systems.a2c, "available_bytes", lambda: 10_000)
-    with pytest.raises(UserError, match=r"--lag 100 keeps . MiB of batches, and 0 MiB are left here"):
+    with pytest.raises(UserError, match=r"the batches of --lag 100 take \d MiB, and 0 MiB are left here"):
         run_counting(tmp_path, monkeypatch, A2C, lag=100)
 
 

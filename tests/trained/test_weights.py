@@ -194,6 +194,8 @@ def test_weights_are_for_one_scaling_of_the_states(copy, monkeypatch):
         UserError, match="with --no-normalize-observations, and this run has --normalize-observations"
     ):
         weights.check_same_scaling(copy, config.replace(normalize_observations=True))
+    with pytest.raises(UserError, match="with --algorithm actor-critic, and this run has --algorithm dqn"):
+        weights.check_same_scaling(copy, config.replace(algorithm="dqn", network="mlp"))
     done = ga3c_tf(
         "train", "CartPole-v1", "--normalize-observations", "--steps", 10, "--initial-weights", copy
     )

@@ -6,7 +6,7 @@ B is the number of states in a batch, M the number of metrics.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,6 +63,7 @@ class Objective:
     def __init__(self, config: Config, loss: Loss):
         self._config = config
         self._loss = loss
+        self._is_own = ":" in config.network
 
     def gradients(
         self,
@@ -72,7 +73,7 @@ class Objective:
     ) -> GraphOutputs:
         """Return the clipped gradients of a batch, and what Python needs of it, in a graph.
 
-        Losses and gradients are finite where those of logits and values are. All other gradients are sums of
+        In a built-in network, all gradients are finite where those of logits and values are: they are sums of
         products with them, and checking each would cost a pass over memory.
 
         Args:
@@ -88,13 +89,17 @@ class Objective:
             batch = Batch(**vars(batch), logits=logits, values=values)
             losses, masked = self._loss.compute(batch)
             objectives = self._objectives(losses.policy_loss, losses.value_loss, batch)
-        # 2. The gradients of each objective. Those of the network's outputs show whether all are finite.
+        # 2. The gradients of each objective, and what shows whether they are finite.
         checked = [losses.policy_loss, losses.value_loss]
         gradients = []
         for objective in objectives:
             *of_outputs, of_weights = tape.gradient(objective, [logits, values, [*weights]])
+            # The gradient of an embedding is sparse.
+            dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in of_weights]
+            if self._config.grad_clip_global or self._is_own:
+                of_outputs.append(tf.linalg.global_norm(dense))
             checked += [gradient for gradient in of_outputs if gradient is not None]
-            gradients.append(clipped(self._config, of_weights))
+            gradients.append(clipped(self._config, dense))
         # 3. All numbers that Python needs.
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(tensor)) for tensor in checked])
         summary = tf.stack([*losses, masked, tf.cast(finite, tf.float32)])
@@ -117,21 +122,20 @@ class Objective:
         return parts if config.dual_rmsprop else [parts[0] + parts[1]]
 
 
-def clipped(config: Config, gradients: Sequence[Any]) -> list[tf.Tensor | None]:
+def clipped(config: Config, gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
     """Clip the gradients of one objective by their global norm, or each by itself as the authors do, in a
     graph.
 
     The authors clip by the average norm with one optimizer, and by the norm with two. With a global norm
-    there is one objective. The gradient of an embedding is sparse.
+    there is one objective.
 
     Args:
         config: settings of the run; those for clipping are used.
         gradients: the gradients; None for a variable without one.
     """
-    dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
     if config.grad_clip_global:
-        return tf.clip_by_global_norm(dense, config.grad_clip_global)[0]
+        return tf.clip_by_global_norm(gradients, config.grad_clip_global)[0]
     if config.grad_clip_norm is None:
-        return dense
+        return [*gradients]
     clip = tf.clip_by_norm if config.dual_rmsprop else clip_by_average_norm
-    return [None if gradient is None else clip(gradient, config.grad_clip_norm) for gradient in dense]
+    return [None if gradient is None else clip(gradient, config.grad_clip_norm) for gradient in gradients]

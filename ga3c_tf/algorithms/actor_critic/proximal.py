@@ -14,6 +14,7 @@ from ga3c_tf.algorithms.actor_critic.probabilities import log_policy, log_taken
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import PROXIMAL, Batch
+from ga3c_tf.model.compiled.compilation import CannotCompile
 from ga3c_tf.model.graph_call import trace
 from ga3c_tf.model.tensorflow import tf
 
@@ -109,11 +110,17 @@ def proximal_of(config: Config, actor_critic: ActorCritic) -> Proximal | None:
     """Return the proximal policy that the correction of the settings asks for, if any.
 
     Raises:
-        UserError: the network has memory.
+        UserError: the network has memory, or changes itself where it is called.
     """
     for part, kind in KINDS.items():
         if PROXIMAL.name in actor_critic.loss.columns and part in config.correction_parts:
             if actor_critic.has_memory:
                 raise UserError(f"--correction {config.correction} is not for networks with memory")
-            return kind(config, actor_critic)
+            try:
+                return kind(config, actor_critic)
+            except CannotCompile as error:
+                problem = (
+                    f"--correction {config.correction} needs a network without a state of its own: {error}"
+                )
+                raise UserError(problem) from None
     return None

@@ -155,7 +155,11 @@ class QModel(NetworkModel):
             total = tf.reduce_sum(loss.losses)
             count = tf.cast(tf.size(loss.losses), tf.float32)
             objective = total / count if self.config.loss_reduction == "mean" else total
-        gradients = tape.gradient(objective, self.variables)
+        # The gradient of an embedding is sparse.
+        gradients = [
+            None if gradient is None else tf.convert_to_tensor(gradient)
+            for gradient in tape.gradient(objective, self.variables)
+        ]
         norm = tf.linalg.global_norm(gradients)
         if self.config.grad_clip_global:
             gradients, _ = tf.clip_by_global_norm(gradients, self.config.grad_clip_global, norm)

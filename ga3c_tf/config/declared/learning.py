@@ -117,7 +117,8 @@ class LearningSettings:
         1e-6,
         "advanced",
         "Floor of a probability inside a logarithm.",
-        above=0,
+        low=1e-37,
+        high=0.5,
         read_with=[
             beside(log_softmax=False),
             beside(correction=("epsilon", *AXES["trust regions"])),

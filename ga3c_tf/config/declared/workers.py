@@ -56,7 +56,10 @@ class WorkerSettings:
     t_max: int = declare(5, "algorithm", "Maximum number of steps in a segment.", low=1, high=1000)
     gamma: float = declare(0.99, "algorithm", "Discount factor.", low=0, high=1)
     clip_rewards: bool = declare(
-        True, "algorithm", "Clip each reward to [-1, 1] for training; scores stay raw."
+        True,
+        "algorithm",
+        "Clip each reward to [-1, 1] for training; scores stay raw.",
+        fixed="values have been learned on this scale",
     )
     train_last_transition: bool = declare(
         True,

@@ -77,7 +77,16 @@ def load_replay(memory: ReplayMemory, folder: Path) -> None:
                     column[...] = arrays[name]
                 memory.set_priorities(part, arrays["priorities"])
     # `zipfile` raises RuntimeError where a damaged head says that a part is encrypted or of a later version
-    except (OSError, ValueError, LookupError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,  # the head is no object
+        EOFError,
+        RuntimeError,
+        zipfile.BadZipFile,
+    ) as error:
         raise ReplayUnreadable(f"cannot be read ({type(error).__name__})") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -43,6 +44,7 @@ class CompiledModel(Model):
         self._programs = UpdatePrograms(config, actor_critic, self._weights, device)
         self.updates_per_call = self._programs.sizes.updates_per_call
         self._updates = 0
+        self._counting = threading.Lock()  # trainers may end updates at once
 
     @property
     def updates(self) -> int:
@@ -82,7 +84,8 @@ class CompiledModel(Model):
         for batch, (update, version) in zip(batches, updates, strict=True):
             divergence = self._divergence.sample(batch, update.log_pi)
             results.append(UpdateResult(update.metrics, divergence, version, update.finite))
-        self._updates = max(self._updates, results[-1].version)
+        with self._counting:
+            self._updates = max(self._updates, results[-1].version)
         return results
 
 
