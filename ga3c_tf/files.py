@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import shutil
 import threading
 import time
 from collections import deque
@@ -238,3 +239,9 @@ class RetryingWriter:
 def as_file_name(text: str) -> str:
     """Return the text with '.' in place of characters that a file name should not have."""
     return re.sub(r"[^\w.-]", ".", text)
+
+
+def removed(path: Path) -> None:
+    """Remove a file or a folder with its content, if it is there and can be removed."""
+    with contextlib.suppress(OSError):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

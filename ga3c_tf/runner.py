@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.libraries import SWITCH, enable_onednn, enabled_too_late
-from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.host.machine import check_linux, usable_cores
 from ga3c_tf.host.resources import open_files_allowed
 from ga3c_tf.plugins import check_trust, installer
 from ga3c_tf.runs import outcomes
@@ -239,8 +238,7 @@ def _training(
     callbacks: Sequence[Callback],
 ) -> tuple[Training, dict]:
     """Return a run folder's training, and a dict of device, GPUs, oneDNN and dtype policy for meta.json."""
-    if sys.platform != "linux":
-        raise UserError(f"training needs Linux, and this is {sys.platform}; use Docker: docs/platforms.md")
+    check_linux("training")
     if spec.is_screen:
         enable_onednn()
 

@@ -215,6 +215,7 @@ FOR_A_WHOLE_RUN = (
     "full_action_space",
     "noop_max",
     "terminal_on_life_loss",
+    "clip_rewards",
     "network",
     "initialization",
     "normalize_images",

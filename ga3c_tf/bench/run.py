@@ -60,10 +60,6 @@ def run_bench(config: Config, devices: Sequence[str], seconds: float, say: Calla
             stack.enter_context(ComponentProcess(model_components, config, device)) for device in devices
         ]
         kinds = [model.facts["device"] for model in models]
-        if len(set(kinds)) < len(kinds):
-            raise UserError(
-                f"--device {','.join(devices)} means {' and '.join(kinds)} here; name cpu and gpu once each"
-            )
         measured = {
             kind: _measure(config, device, host, model, seconds, say)
             for kind, device, model in zip(kinds, devices, models, strict=True)
@@ -179,7 +175,8 @@ def summarize(
         "update": time_at(components["update_ms"], update),
         "queue": components["queue_ms"],
     }
-    calls = {"environment": 1, "prediction": prediction, "update": update, "queue": group}
+    passes = config.training_intensity if config.algorithm == "dqn" else config.epochs
+    calls = {"environment": 1, "prediction": prediction, "update": update / passes, "queue": group}
     step_ms = {name: milliseconds / calls[name] for name, milliseconds in call_ms.items()}
     limit = limits(step_ms["environment"], step_ms["prediction"], step_ms["update"], cores, kind == "gpu")
     busy = [sample for phase in phases for sample in phase["gpu_utilization"]]

@@ -17,7 +17,7 @@ from typing import Any
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.gpu import gpu_samples
-from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.host.machine import allowed_cores, usable_cores
 from ga3c_tf.host.processes import end_with_parent, process_group
 from ga3c_tf.host.resources import proportional_mib
 from ga3c_tf.host.scheduling import busy_seconds
@@ -125,14 +125,16 @@ class TrainingProcess:
             self._wait(deadline, f"only {len(windows)} of {count} windows were logged")
             if gpu is not None:
                 gpu_busy += gpu_samples(gpu)
-        cores_s = (time.monotonic() - start) * usable_cores()
+        seconds = time.monotonic() - start
+        cores_s = seconds * usable_cores()
+        all_cores_s = seconds * allowed_cores()  # in a container with a quota these are more
         self._signal(signal.SIGSTOP)
         training_s = self._cpu_seconds() - own_before
         everybody = busy_seconds() - all_before
         return {
             "windows": windows[:count],
             "cpu_utilization": training_s / cores_s,
-            "others_utilization": max(0.0, everybody - training_s) / cores_s,
+            "others_utilization": max(0.0, everybody - training_s) / all_cores_s,
             "gpu_utilization": gpu_busy,
             "memory": memory(self._process.pid, process_group(self._process.pid)),
         }

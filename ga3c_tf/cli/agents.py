@@ -50,6 +50,13 @@ def play(
         raise UserError("play takes --video FILE or --window, not both")
     if video is None and not window:
         raise UserError("play needs either --video FILE or --window")
+
+    from ga3c_tf.trained.video import check_display, check_video
+
+    if video is None:
+        check_display()
+    else:
+        check_video(video)
     run = named_agent(run, pretrained)
     check_agent(run, checkpoint, trust_code)
 
@@ -107,7 +114,9 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
         check_packages("--format huggingface", ["safetensors", "huggingface_hub"])
         run = agent_folder(run)
     elif file_of(run):
-        raise UserError(f"{run} has weights only; publish the run that they are of")
+        raise UserError(
+            f"{run} has weights only; publish the run that they are of, which has checkpoints to choose from"
+        )
     check_agent(run, checkpoint, trust_code)
     check_free(folder)
 
@@ -194,12 +203,15 @@ def named_agent(run: Path | None, pretrained: str | None, fetch: bool = True) ->
         fetch: whether published weights that are not here are fetched; otherwise the folder may only have
             their card.
     """
+    from ga3c_tf.trained.from_hub import is_on_hub
     from ga3c_tf.trained.pretrained import agent_folder, published_card, published_folder
 
     if run is not None and pretrained is None:
         return agent_folder(run, fetch)
     if run is None and pretrained is not None:
-        return published_folder(pretrained) if fetch else published_card(pretrained)
+        if fetch or is_on_hub(pretrained):
+            return published_folder(pretrained)
+        return published_card(pretrained)
     raise UserError("name either a folder RUN or --pretrained weights")
 
 

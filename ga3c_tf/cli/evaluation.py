@@ -106,7 +106,7 @@ def evaluate(
     exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
     policy = "random policy" if random else f"after {result['agent_steps']:,} agent steps"
-    other = None if random else random_score(agent.config)
+    other = None if random or result["episodes_cut"] else random_score(agent.config)
     print(json_text(result) if as_json else _in_words(result, policy, other))
     if output:
         _write(output, result)
@@ -139,8 +139,9 @@ def _check_output(file: Path) -> None:
         UserError: it cannot be written.
     """
     try:
-        if not file.exists():
-            check_writable(file.parent)
+        target = Path(os.path.realpath(file))
+        if target.is_file() or not target.exists():  # which is written beside itself, and replaced
+            check_writable(target.parent)
         elif not os.access(file, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
     except OSError as error:

@@ -45,7 +45,8 @@ BENCH_SETTINGS = (
     default=60,
     show_default=True,
     help="Seconds for which the whole system is measured. "
-    "The benchmark takes about twice as long for each device.",
+    "The benchmark takes about twice as long for each device. With --components all parts share them, and "
+    "with --devices each training takes them.",
 )
 @click.option(
     "--components",
@@ -59,7 +60,9 @@ def bench(env_id: str, device: str, seconds: float, components: bool, as_json: b
     set.
     """
     from ga3c_tf.environments.ids import in_words, resolve_env_id
+    from ga3c_tf.host.machine import check_linux
 
+    check_linux("bench")
     given = {name: value for name, value in settings.items() if value is not None}
     today, note = resolve_env_id(env_id)
     config = Config.from_values({**given, "env_id": today, "seed": 0, "adjustment": "off"})
@@ -84,6 +87,9 @@ def _benchmark(
 
         return run_devices, devices_report
     devices = device.split(",")
+    kinds = [name.partition(":")[0] for name in devices]
+    if len(kinds) > 1 and ("auto" in kinds or len(set(kinds)) < len(kinds)):
+        raise UserError(f"--device is {device}; to compare devices, name cpu and gpu once each")
     if components:
         from ga3c_tf.bench.components import components_report, run_components
 

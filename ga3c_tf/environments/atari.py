@@ -77,7 +77,7 @@ class AtariEnvironment(gymnasium.Env):
         self.ale = self._game.ale
         self.spec = self._game.spec
         self.render_mode = render_mode
-        self.metadata = {**self._game.metadata, "render_fps": max(1, EMULATOR_HZ // config.frame_skip)}
+        self.metadata = {**self._game.metadata, "render_fps": EMULATOR_HZ / config.frame_skip}
         self._actions = list(self._game._action_set)
         self._noop = ale_py.Action.NOOP  # also for games that have none among their own actions
         self._env_id = config.env_id

@@ -6,9 +6,11 @@ import math
 import os
 import platform
 import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
+from ga3c_tf.errors import UserError
 from ga3c_tf.host.resources import cpu_quota, total_gib
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -78,9 +80,24 @@ def machine() -> dict:
     }
 
 
+def check_linux(what: str) -> None:
+    """Check that agents can be started here, in processes that Linux ends with their parent.
+
+    Raises:
+        UserError: this is another system.
+    """
+    if sys.platform != "linux":
+        raise UserError(f"{what} needs Linux, and this is {sys.platform}; use Docker: docs/platforms.md")
+
+
+def allowed_cores() -> int:
+    """Return the number of cores of the affinity of this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def usable_cores() -> int:
     """Return the number of cores this process may use: those of its affinity, or fewer under a CPU quota."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    allowed = allowed_cores()
     quota = cpu_quota()
     return allowed if quota >= allowed else max(1, math.ceil(quota))
 

@@ -102,6 +102,8 @@ class RunFolder:
         run = cls(path, read_config(path, "training", say))
         check_no_links(path)
         if not read_sessions(path):
+            if not (path / "checkpoints").is_dir():
+                raise UserError(f"{path} is not a run folder: it has neither meta.json nor checkpoints")
             say(f"{path / 'meta.json'} is missing or damaged; config.json is not checked against it")
         try:
             run._take_lock()

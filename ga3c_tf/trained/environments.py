@@ -117,7 +117,7 @@ class EvaluationProcesses:
                 return self._received(number)
         raise UserError(
             f"an environment was at one step or reset for {self._patience:g} s, "
-            "the --agent-timeout of this run"
+            "the --agent-timeout of its run (resume RUN --set agent_timeout=SECONDS changes it)"
         )
 
     def _received(self, number: int) -> EvaluationStep:

@@ -79,7 +79,8 @@ def evaluate(
         RuntimeError: an environment raised an error, or its process was killed.
     """
     count = min(episodes, PARALLEL)
-    seeds = range(seed * PARALLEL, seed * PARALLEL + count)
+    # As in training, below 2^31: NumPy's older generators take 32 bits.
+    seeds = [(seed * PARALLEL + number) % 2**31 for number in range(count)]
     environments = EvaluationProcesses(agent.config, seeds, most_steps, seed)
     try:
         played = _play_episodes(agent, environments, episodes, count)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import json_text, write_aside
+from ga3c_tf.files import json_text, removed, write_aside
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and bad input is rejected without it
     from ga3c_tf.trained.policies import TrainedAgent
@@ -55,8 +53,10 @@ def check_export(file: Path, form: str) -> None:
         raise UserError(f"format is {form!r}; it must be one of {', '.join(SUFFIXES)}")
     if not file.name:
         raise UserError(f"{str(file)!r} is no file to write to; name one")
+    forms = {suffix: name for name, suffix in SUFFIXES.items()}
+    if form == "savedmodel" and file.suffix in forms:
+        raise UserError(f"{file} would be a folder, and the format of {file.suffix} is {forms[file.suffix]}")
     if form != "savedmodel" and file.suffix != SUFFIXES[form]:
-        forms = {suffix: name for name, suffix in SUFFIXES.items()}
         hint = f"; the format of {file.suffix} is {forms[file.suffix]}" if file.suffix in forms else ""
         raise UserError(f"{file} does not end in {SUFFIXES[form]}, as a file of the format {form} does{hint}")
     if not file.parent.is_dir():
@@ -112,7 +112,7 @@ def export_agent(
         write_network(agent.model, agent.config.min_policy, file, form, metadata)
         _write_metadata(metadata_of(file), metadata)
     except BaseException:  # including those that a signal raises
-        _remove(file)
+        removed(file)
         raise
     return metadata
 
@@ -122,9 +122,3 @@ def _write_metadata(file: Path, metadata: dict[str, Any]) -> None:
         write_aside(file, json_text(metadata, indent=2) + "\n")
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror}") from None
-
-
-def _remove(file: Path) -> None:
-    """Remove a partly written export, so that it can be tried again."""
-    with contextlib.suppress(OSError):
-        shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.process_state import WorkingFolder
 from ga3c_tf.runs.folder import commit_of, read_sessions
-from ga3c_tf.trained.weights import SCORE, file_of
+from ga3c_tf.trained.weights import BEST, SCORE, file_of
 
 if TYPE_CHECKING:
     from ga3c_tf.trained.policies import TrainedAgent
@@ -65,6 +65,8 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
             },
             "outputs": {**_outputs(config, int(actions.n)), **_carry_output(agent)},
             "preprocessing": {**_observations(config, environment), "scaling": _scaling(agent)},
+            "algorithm": config.algorithm,
+            "system": config.system,
             "network": config.network if ":" in config.network else agent.model.network.name,
             "training": {
                 "seed": config.seed,
@@ -205,11 +207,14 @@ def _scaling(agent: TrainedAgent) -> str:
 def published_score(folder: Path) -> dict[str, Any] | None:
     """Return the scores of the weights in a folder; None if it has none, or is no folder of weights.
 
+    The score of the best evaluated weights is the one by which they were chosen, so it is no score of theirs.
+
     Raises:
         UserError: they are damaged.
     """
     file = folder / SCORE
-    if not file_of(folder) or not file.exists():  # in a run folder it may be the score of anything
+    # In a run folder it may be the score of anything.
+    if folder.resolve().name == BEST or not file_of(folder) or not file.exists():
         return None
     try:
         score = json.loads(file.read_text())

@@ -17,7 +17,7 @@ import numpy as np
 
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import json_text
+from ga3c_tf.files import json_text, removed
 from ga3c_tf.model.layer_norm import LayerNorm
 from ga3c_tf.model.networks import MOST_DEVIATIONS, Standardize, keras_settings
 from ga3c_tf.model.tensorflow import keras, plain_path, tf
@@ -32,8 +32,8 @@ def write_network(
     Args:
         model: model whose network is written.
         min_policy: value of the setting `Config.min_policy`.
-        file: file to write, which must not exist yet; for 'savedmodel' a folder. An error may leave part of
-            it.
+        file: file to write, which must not exist yet; for 'savedmodel' a folder. It is complete or not
+            there.
         form: format, 'onnx', 'savedmodel' or 'keras'.
         metadata: metadata to store in an ONNX file, with values other than strings as JSON; the other formats
             do not store it.
@@ -41,13 +41,16 @@ def write_network(
     Raises:
         UserError: the file cannot be written, or a user-defined network cannot be converted.
     """
+    aside = file.with_name(f".new-{file.name}")
+    removed(aside)  # of an export that was killed
     try:
         with keras_settings(), plain_path(file.parent) as plain:
             network = _in_built_in_layers(model.network) if form == "keras" else model.network
             carry = len(model.initial_carry)
-            _write(_exported(network, model.states, carry, min_policy), Path(plain, file.name), form)
+            _write(_exported(network, model.states, carry, min_policy), Path(plain, aside.name), form)
         if form == "onnx":
-            _finish_onnx(file, metadata)
+            _finish_onnx(aside, metadata)
+        aside.rename(file)
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror or error}") from None
     except tf.errors.ResourceExhaustedError as error:
@@ -56,6 +59,8 @@ def write_network(
         raise UserError(
             f"network {model.network.name!r} cannot be exported as {form}: {one_line(error)}"
         ) from error
+    finally:
+        removed(aside)
 
 
 def _exported(network: keras.Model, spec: tf.TensorSpec, carry: int, min_policy: float) -> keras.Model:

@@ -19,7 +19,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.process_state import WorkingFolder
 from ga3c_tf.plugins import users_errors
 from ga3c_tf.trained.policies import TrainedAgent
-from ga3c_tf.trained.video import SUFFIXES, VideoFile
+from ga3c_tf.trained.video import VideoFile, check_display, check_video
 
 USUAL_RATE = 30
 """Frames per second of environments that do not say it."""
@@ -59,11 +59,10 @@ def record(
         report: called with the scores before the environment is closed, which may hang.
 
     Raises:
-        UserError: the file is neither .mp4 nor .gif, or the environment draws no pictures.
+        UserError: as for `check_video`, or the environment draws no pictures.
         VideoNotWritten: the file cannot be written.
     """
-    if file.suffix.lower() not in SUFFIXES:
-        raise UserError(f"{file} is no video file: name a .mp4 or a .gif")
+    check_video(file)
     absolute = file.absolute()
     with (
         _variables(NO_DISPLAY),
@@ -98,12 +97,9 @@ def play_window(
         report: called with the scores before the environment is closed, which may hang.
 
     Raises:
-        UserError: there is no display, the environment has no window, or none can be opened.
+        UserError: as for `check_display`, the environment has no window, or none can be opened.
     """
-    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        raise UserError(
-            "--window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; --video needs none"
-        )
+    check_display()
     with (
         _variables(WINDOW if sys.platform == "linux" else {}),
         global_generators_seeded(seed, EVALUATION, 0),

@@ -154,7 +154,7 @@ class TrainedAgent(ModelAgent):
                     f"{run} has weights, and no checkpoints to choose from; leave --checkpoint out"
                 )
             agent_steps = weights.load_weights(self.folder, model)
-            description = "best evaluated" if self.folder.name == weights.BEST else "published"
+            description = "best evaluated" if self.folder.resolve().name == weights.BEST else "published"
         else:
             checkpoints = Checkpoints(self.folder, model.checkpoint_objects(), warn)
             agent_steps = checkpoints.restore(checkpoint)["agent_steps"]

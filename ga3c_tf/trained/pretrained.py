@@ -27,7 +27,14 @@ CHECKOUT = Path(__file__).resolve().parents[2] / "results" / "weights"
 INSTALLED = Path(__file__).resolve().parent / "published"
 PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 """Folder of the published weights, each in a folder of its name: in a checkout, or installed."""
-PLAYED_WITH = ("env_id", "frame_skip", "repeat_action_probability", "full_action_space", "noop_max")
+PLAYED_WITH = (
+    "env_id",
+    "preprocessing",
+    "frame_skip",
+    "repeat_action_probability",
+    "full_action_space",
+    "noop_max",
+)
 """Settings that the scores of the random policy depend on."""
 
 

@@ -1,8 +1,10 @@
-"""Video files, which are complete or not there."""
+"""Video files, which are complete or not there, and what they and windows need."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +17,34 @@ SUFFIXES = (".mp4", ".gif")
 
 class VideoNotWritten(UserError):
     """The file of a video cannot be written."""
+
+
+MOST_GIF_FRAMES = 4_000
+"""About 500 MiB of Atari's screens."""
+
+
+def check_video(file: Path) -> None:
+    """Check that a file is a video that can be written.
+
+    Raises:
+        UserError: it is neither .mp4 nor .gif, or its folder does not exist.
+    """
+    if file.suffix.lower() not in SUFFIXES:
+        raise UserError(f"{file} is no video file: name a .mp4 or a .gif")
+    if not file.absolute().parent.is_dir():
+        raise UserError(f"cannot write {file}: {file.parent} is not a folder")
+
+
+def check_display() -> None:
+    """Check that a window can be shown.
+
+    Raises:
+        UserError: there is no display.
+    """
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise UserError(
+            "--window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; --video needs none"
+        )
 
 
 class VideoFile:
@@ -36,7 +66,9 @@ class VideoFile:
         self._frames = 0
         self._shape: tuple[int, ...] | None = None
         gif = file.suffix.lower() == ".gif"
-        options = {"loop": 0, "duration": 1000 / rate} if gif else {"macro_block_size": 2, "fps": rate}
+        # The delays of a GIF are hundredths of a second, and browsers show a single one as ten.
+        delay = 10 * max(2, round(100 / rate))
+        options = {"loop": 0, "duration": delay} if gif else {"macro_block_size": 2, "fps": rate}
         try:
             self._aside.touch()  # tells the reason, which the encoder does not
             self._writer: Any = imageio.get_writer(str(self._aside), **cast(Any, options))
@@ -48,7 +80,7 @@ class VideoFile:
         """Add a frame, uint8 [height, width, 3].
 
         Raises:
-            UserError: it has another size than the first frame.
+            UserError: it has another size than the first frame, or is one too many for a GIF.
             VideoNotWritten: it cannot be written.
         """
         if self._shape not in (None, picture.shape):
@@ -57,6 +89,11 @@ class VideoFile:
                 f"{picture.shape}"
             )
         self._shape = picture.shape
+        if self._aside.suffix.lower() == ".gif" and self._frames == MOST_GIF_FRAMES:
+            raise UserError(
+                f"{self._file} would have more than {MOST_GIF_FRAMES:,} frames, all of which a GIF keeps in "
+                "memory; name an .mp4"
+            )
         try:
             self._writer.append_data(picture)
         except OSError as error:

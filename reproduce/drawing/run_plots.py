@@ -121,7 +121,10 @@ def _plot(runs: list[Path], file: Path, adjusted: bool) -> None:
     try:
         for number, run in enumerate(runs):
             color = COLORS[number % len(COLORS)]
-            name = run.name if _draw(axes, queue, run, color) else f"{run.name} (no episode yet)"
+            alike = [other for other in runs if other.name == run.name]
+            name = run.name if len(alike) == 1 else str(run)
+            if not _draw(axes, queue, run, color):
+                name = f"{name} (no episode yet)"
             names[name] = pyplot().Line2D([], [], color=color)
         _label(axes, queue)
         if len(runs) > 1:

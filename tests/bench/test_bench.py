@@ -101,7 +101,7 @@ def test_an_interrupted_bench_leaves_nothing(tmp_path, number):
         pytest.param(
             ["--device", "cpu,gpu:99"], "device is 'gpu:99', but TensorFlow finds", marks=pytest.mark.slow
         ),
-        pytest.param(["--device", "cpu,cpu"], "name cpu and gpu once each", marks=pytest.mark.slow),
+        (["--device", "cpu,cpu"], "name cpu and gpu once each"),
         (["--env", "Nowhere-v0"], "unknown environment 'Nowhere-v0'"),
         (["--agents", "0"], "num_agents (--agents) is 0; it must be at least 1"),
         (["--seconds", "1"], "--seconds is 1.0; it must be a number from 2 to 3600"),

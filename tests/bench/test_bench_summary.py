@@ -116,6 +116,21 @@ def test_the_summary_by_hand():
     json.dumps(result, allow_nan=False)
 
 
+@pytest.mark.parametrize(
+    ("settings", "passes"),
+    [
+        ({"epochs": 4, "clip_ratio": 0.2, "minibatch_size": 5}, 4),
+        ({"algorithm": "dqn", "training_intensity": 8.0}, 8),
+    ],
+)
+def test_an_update_of_a_step_counts_as_often_as_the_step_is_trained_on(settings, passes):
+    rounds, phases = measured()
+    result = bench.summarize(
+        Config(env_id="CartPole-v1", seed=0, num_agents=4, **settings), "cpu", 4, [rounds], [phases], cores=2
+    )
+    assert result["step_ms"]["update"] == pytest.approx(passes * 0.4)
+
+
 def test_a_bench_without_an_update_says_what_to_do():
     rounds, phases = measured(training_batch=None)
     with pytest.raises(UserError, match="no update happened in any window; give more --seconds"):

@@ -26,6 +26,7 @@ from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.runs.folder import RunFolder, read_config
 from ga3c_tf.runs.log import RunLog
+from ga3c_tf.trained.pretrained import PUBLISHED
 from ga3c_tf.workers.supervisor import AgentSupervisor
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -208,6 +209,16 @@ def test_one_wrong_quotation_mark_takes_one_row(run, tmp_path):
     lines[4] = lines[4].replace(",", ",,", 1)
     (folder / "episodes.csv").write_text("\n".join(lines) + "\n")
     assert len(read_rows(folder / "episodes.csv", EPISODE_COLUMNS)) == len(lines) - 3
+
+
+def test_a_folder_of_weights_is_no_run_folder(tmp_path):
+    folder = shutil.copytree(PUBLISHED / "minatar_freeway", tmp_path / "weights")
+    before = sorted(folder.iterdir())
+    with pytest.raises(
+        UserError, match=r"weights is not a run folder: it has neither meta.json nor checkpoints"
+    ):
+        RunFolder.open(folder)
+    assert sorted(folder.iterdir()) == before
 
 
 def test_a_damaged_meta_file_is_kept_aside_and_told(run, tmp_path):

@@ -445,6 +445,7 @@ def test_published_weights_are_named_in_either_way(tmp_path, words, form, file):
         (["pong", "--format", "keras", "-o", "x.h5"], "x.h5 does not end in .keras"),
         (["pong", "--format", "onnx", "-o", "taken.onnx"], "taken.onnx exists; name another file"),
         (["pong", "--format", "onnx", "-o", "free.onnx"], "free.onnx.json exists; name another file"),
+        (["pong", "--format", "savedmodel", "-o", "x.onnx"], "the format of .onnx is onnx"),
         (["pong", "--format", "savedmodel", "-o", "."], "'.' is no file to write to; name one"),
         (["pong", "--format", "onnx", "--checkpoint", "latest"], "no checkpoints to choose from"),
         (

@@ -126,6 +126,34 @@ def test_weights_without_whole_scores_are_not_published(published, tmp_path, tex
     assert not (tmp_path / "new").exists()
 
 
+def test_a_publication_of_weights_that_failed_can_be_repeated(published, tmp_path, monkeypatch):
+    agent = TrainedAgent(published, "best", True, 0, "/CPU:0", print)
+    new = tmp_path / "new"
+
+    def full(*_, **__):
+        raise shutil.Error([("there", "here", "No space left on device")])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "copytree", full)
+        with pytest.raises(
+            UserError, match=r"cannot write here: No space left on device; publish to .*new again"
+        ):
+            publish_weights(published, new, agent)
+    assert not (new / "README.md").exists()
+    (new / "began_with").mkdir()  # of other weights, published before
+    publish_weights(published, new, agent)
+    assert (new / "README.md").exists() and not (new / "began_with").exists()
+
+
+def test_a_card_of_the_hub_is_not_made_twice(published, tmp_path):
+    agent = TrainedAgent(published, "best", True, 0, "/CPU:0", print)
+    for name in ("first", "second"):
+        publish_weights(published, tmp_path / name, agent)
+        published = tmp_path / name
+    lines = (tmp_path / "second" / "README.md").read_text().splitlines()
+    assert lines.count("---") == 2 and lines.count("## Use") == 1
+
+
 def test_without_the_package_it_is_one_line(published, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
     with pytest.raises(UserError, match=r"model.safetensors needs pip install '.\[export\]'"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ga3c_tf.config import Config
 from ga3c_tf.files import json_text, write_aside
 from ga3c_tf.trained.metadata import describe_agent
 from ga3c_tf.trained.policies import TrainedAgent
@@ -26,6 +27,7 @@ def card(lines: list[str], agent: TrainedAgent, folder: Path, score: dict) -> li
         folder: folder to write to; its name is the name of the model.
         score: scores from `evaluation.summary`.
     """
+    lines = _without_additions(lines)
     metadata = describe_agent(agent, score)
     write_aside(folder / METADATA, json_text(metadata, indent=2) + "\n")
     rows = [
@@ -34,10 +36,17 @@ def card(lines: list[str], agent: TrainedAgent, folder: Path, score: dict) -> li
     ]
     name = folder.resolve().name
     use = lines_of("hub.md", name=name, file=METADATA, network=metadata["network"], rows=rows)
-    return ["---", *_front_matter(name, score), "---", "", *lines, "", *use]
+    return ["---", *_front_matter(name, score, agent.config), "---", "", *lines, "", *use]
 
 
-def _front_matter(name: str, score: dict) -> list[str]:
+def _without_additions(lines: list[str]) -> list[str]:
+    """Return the lines of a card that may be of the Hub already, without what `card` adds."""
+    if lines[:1] == ["---"]:
+        lines = lines[lines.index("---", 1) + 2 :]
+    return lines[: lines.index("## Use") - 1] if "## Use" in lines else lines
+
+
+def _front_matter(name: str, score: dict, config: Config) -> list[str]:
     """Return the metadata the Hub reads from a card, as YAML: library, tags and score as `model-index`."""
     from huggingface_hub import EvalResult, ModelCardData
 
@@ -52,10 +61,11 @@ def _front_matter(name: str, score: dict) -> list[str]:
         metric_value=f"{score['mean']:.2f} +/- {score['std']:.2f}",
         verified=False,
     )
+    kinds = [config.system] if config.algorithm == "actor-critic" else [config.algorithm, config.system]
     data = ModelCardData(
         library_name="ga3c-tf",
         pipeline_tag="reinforcement-learning",
-        tags=[env_id, "deep-reinforcement-learning", "reinforcement-learning", "ga3c", "a3c"],
+        tags=[env_id, "deep-reinforcement-learning", "reinforcement-learning", *kinds],
         model_name=name,
         eval_results=[result],
     )

@@ -125,10 +125,11 @@ def publish_weights(weights: Path, folder: Path, agent: TrainedAgent) -> dict:
     with _writing(folder):
         # The file of weights is another one than the card describes.
         lines = [line for line in card.splitlines() if f"- `{FILE}`" not in line]
-        weights_themselves = shutil.ignore_patterns(FILE, SAFETENSORS)
-        shutil.copytree(weights, folder, ignore=weights_themselves, dirs_exist_ok=True)
+        _remove_earlier(folder)
         content = packed_weights(agent.model, SAFETENSORS)
         save_weights(folder, content, config.to_json(), score, SAFETENSORS)
+        written_here = shutil.ignore_patterns(FILE, SAFETENSORS, CARD, SCORE)
+        shutil.copytree(weights, folder, ignore=written_here, dirs_exist_ok=True)
         _write_card(folder, _with_replay(lines, agent, folder, score))
     return score
 
@@ -138,6 +139,9 @@ def _writing(folder: Path) -> Iterator[None]:
     """Say that the folder cannot be written if the block raises an OSError."""
     try:
         yield
+    except shutil.Error as error:
+        _, file, reason = error.args[0][0]
+        raise UserError(f"cannot write {file}: {reason}; publish to {folder} again") from None
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror or error}; publish to it again") from None
 
