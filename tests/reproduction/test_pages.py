@@ -174,21 +174,21 @@ def test_a_game_that_is_not_in_the_paper_has_no_curve(folder):
 
 def test_the_results_page_refuses_a_sentence_about_another_verdict(published):
     finding = overview.finder(published)
-    assert 1 < finding("pps", "quick", "faster", HOLDS)["effect"] < 2
-    for key, kind in (("faster", INCONCLUSIVE), ("slower", HOLDS)):
+    assert 1 < finding("pps", "quick", "faster", INCONCLUSIVE)["effect"] < 2
+    for key, kind in (("faster", HOLDS), ("slower", HOLDS)):
         with pytest.raises(UserError, match=f"'{key}' of pps at quick is .*, not {kind}: write its sentence"):
             finding("pps", "quick", key, kind)
 
 
 def test_the_page_is_that_of_a_folder_of_the_users_own_where_runs_were_added(tmp_path):
     folder = ResultsFolder(shutil.copytree(PUBLISHED.path, tmp_path / "results"))
-    figure = FIGURES["pps"]
+    figure = FIGURES["learning-curves"]
     folder.update(figure, "quick", figure.all_specs("quick", 7), print)  # which have not been made
     with pytest.raises(UserError, match="write its sentence"):
         stale_pages(folder)
     said = []
     page = write_pages(folder, said.append).read_text()
-    assert "'faster' of pps at quick is undecided" in said[0] and "What our runs say" not in page
+    assert "'pong' of learning-curves at quick is undecided" in said[0] and "What our runs say" not in page
 
 
 def words(page):
