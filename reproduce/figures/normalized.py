@@ -32,7 +32,7 @@ def random_policy(part: Measurements) -> RandomPolicy | None:
         return random_policy_of(played[0])
     starts = of_game.numbers(START)
     if part.game in RANDOM_POLICY or not starts:
-        return (RANDOM_POLICY | ATARI_RANDOM_POLICY).get(part.game)
+        return RANDOM_POLICY.get(part.game)
     window = runs[0].spec.config.rolling_episodes
     mean, deviation, _ = random_policy_of(starts)  # each start is the mean of a window of episodes
     return RandomPolicy(mean, deviation * math.sqrt(window), window * len(starts))
@@ -43,7 +43,7 @@ def has_learned(part: Measurements, groups: Sequence[Sequence[float]], metric: s
     `has_left_random`. The scores are values of a metric.
     """
     runs = part.of_game.runs
-    random = random_policy(part)
+    random = random_policy(part) or ATARI_RANDOM_POLICY.get(part.game)
     episodes = [run.spec.config.rolling_episodes for run in runs]
     episodes += [int(run.curve["episodes"][-1]) for run in runs if len(run.curve["episodes"])]
     played = [len(run.result["evaluation"]["scores"]) for run in runs if "evaluation" in run.result]

@@ -168,7 +168,7 @@ def test_adjustment_tells_games_apart_by_opposite_effects():
         return {"tps": 90 * math.exp(0.3 * sign * more + 0.02 * RNG.normal())}
 
     found = verdicts_of("adjustment", drawn(specs("adjustment"), number))["games-differ"]
-    assert found.kind == HOLDS and "trainers in boxing" in found.estimate.what and found.second
+    assert found.kind == HOLDS and "trainers in boxing" in found.estimate.what
     same = drawn(specs("adjustment"), lambda spec: {"tps": 90 * math.exp(0.01 * RNG.normal())})
     assert words(same, "adjustment") == {"games-differ": ALIKE}
     alone = [spec for spec in specs("adjustment") if spec.game == "pong"]

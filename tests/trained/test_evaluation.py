@@ -228,7 +228,8 @@ def test_an_environment_that_has_played_its_episodes_rests():
         (
             "helpers:Stuck",
             0.7,
-            "an environment was at one step or reset for 0.7 s, the --agent-timeout of this run",
+            "an environment was at one step or reset for 0.7 s, the --agent-timeout of its run "
+            r"\(resume RUN --set agent_timeout=SECONDS changes it\)",
         ),
         ("unruly:WithoutNumber", 100.0, "unruly:WithoutNumber-v0 gave the reward nan; it must be finite"),
     ],

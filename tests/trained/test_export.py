@@ -273,7 +273,7 @@ def test_the_onnx_file_explains_itself(agents, tmp_path):
     metadata = agents["pong"].export(file)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     within = session.get_modelmeta().custom_metadata_map
-    words = ("format", "environment", "network", "ga3c_tf")
+    words = ("format", "environment", "algorithm", "system", "network", "ga3c_tf")
     assert {name: text if name in words else json.loads(text) for name, text in within.items()} == metadata
     [states] = session.get_inputs()
     assert (states.name, states.type, states.shape) == ("states", "tensor(uint8)", ["batch", 84, 84, 4])
