@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.libraries import SWITCH, enable_onednn, enabled_too_late
-from ga3c_tf.host.machine import check_linux, usable_cores
+from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.resources import open_files_allowed
 from ga3c_tf.plugins import check_trust, installer
 from ga3c_tf.runs import outcomes
@@ -40,6 +41,16 @@ FILES_PER_PROCESS = 3
 """Files that the server has open for each agent process (measured: 47 with 8 processes, 119 with 32)."""
 OTHER_FILES = 100
 """Room for TensorFlow's files, those of the run folder, and those of the program that trains."""
+
+
+def check_linux(what: str) -> None:
+    """Check that agents can be started here, in processes that Linux ends with their parent.
+
+    Raises:
+        UserError: this is another system.
+    """
+    if sys.platform != "linux":
+        raise UserError(f"{what} needs Linux, and this is {sys.platform}; use Docker: docs/platforms.md")
 
 
 def new_training(

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import ga3c_tf
-from ga3c_tf.host import machine
+from ga3c_tf import runner
 
 ROOT = Path(__file__).resolve().parents[1]
 TENSORFLOW = {"tensorflow", "keras"}
@@ -83,7 +83,7 @@ def test_windows_is_refused_before_what_it_lacks_is_imported(module, first):
 
 
 def test_a_training_elsewhere_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setattr(runner, "sys", SimpleNamespace(platform="darwin"))
     with pytest.raises(ga3c_tf.UserError, match="training needs Linux, and this is darwin; use Docker"):
         ga3c_tf.train("CartPole-v1", steps=10, run_dir=tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()

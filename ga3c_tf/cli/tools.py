@@ -60,7 +60,7 @@ def bench(env_id: str, device: str, seconds: float, components: bool, as_json: b
     set.
     """
     from ga3c_tf.environments.ids import in_words, resolve_env_id
-    from ga3c_tf.host.machine import check_linux
+    from ga3c_tf.runner import check_linux
 
     check_linux("bench")
     given = {name: value for name, value in settings.items() if value is not None}

@@ -6,11 +6,9 @@ import math
 import os
 import platform
 import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 
-from ga3c_tf.errors import UserError
 from ga3c_tf.host.resources import cpu_quota, total_gib
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -78,16 +76,6 @@ def machine() -> dict:
         "memory_gib": round(total_gib(), 1),
         "os": platform.platform(),
     }
-
-
-def check_linux(what: str) -> None:
-    """Check that agents can be started here, in processes that Linux ends with their parent.
-
-    Raises:
-        UserError: this is another system.
-    """
-    if sys.platform != "linux":
-        raise UserError(f"{what} needs Linux, and this is {sys.platform}; use Docker: docs/platforms.md")
 
 
 def allowed_cores() -> int:
