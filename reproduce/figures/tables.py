@@ -37,7 +37,7 @@ class Table(NamedTuple):
         return [self._row(part) for part in parts if any(run.result for run in part.runs)]
 
     def _row(self, part: Measurements) -> list[str]:
-        facts = part.rows[0].facts | {"added": "added" if part.has_added else "planned"}
+        facts = {**part.rows[0].facts, "added": "added" if part.has_added else "planned"}
         names = [str(facts[name]) for name in self.by]
         return [*names, *(cell(part) for cell in self._cells.values()), str(len(part.finished))]
 
