@@ -17,7 +17,6 @@ class ChangeableSettings(TypedDict, total=False):
     agent_processes: int | None
     t_max: int
     gamma: float
-    clip_rewards: bool
     train_last_transition: bool
     num_predictors: int
     max_prediction_batch: int
@@ -101,6 +100,7 @@ class TrainSettings(ChangeableSettings, total=False):
     full_action_space: bool
     noop_max: int
     terminal_on_life_loss: bool
+    clip_rewards: bool
     system: Literal["ga3c", "a2c", "a3c", "serial"]
     max_agents: int | None
     algorithm: Literal["actor-critic", "pqn", "dqn"]

@@ -118,7 +118,7 @@ class LearningSettings:
         "advanced",
         "Floor of a probability inside a logarithm.",
         low=1e-37,
-        high=0.5,
+        high=0.99,
         read_with=[
             beside(log_softmax=False),
             beside(correction=("epsilon", *AXES["trust regions"])),
