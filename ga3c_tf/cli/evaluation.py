@@ -139,9 +139,8 @@ def _check_output(file: Path) -> None:
         UserError: it cannot be written.
     """
     try:
-        target = Path(os.path.realpath(file))
-        if target.is_file() or not target.exists():  # which is written beside itself, and replaced
-            check_writable(target.parent)
+        if not _is_device(file):
+            check_writable(Path(os.path.realpath(file)).parent)  # where it is written beside itself
         elif not os.access(file, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
     except OSError as error:
@@ -156,10 +155,14 @@ def _write(file: Path, result: dict[str, Any]) -> None:
     text = json_text(result, indent=2) + "\n"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        target = Path(os.path.realpath(file))
-        if target.exists() and not target.is_file():
-            target.write_text(text)
+        if _is_device(file):
+            file.write_text(text)
         else:
-            write_aside(target, text)
+            write_aside(Path(os.path.realpath(file)), text)
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror}") from None
+
+
+def _is_device(file: Path) -> bool:
+    """Return whether a file is a pipe or a device, such as /dev/stdout, which is not replaced."""
+    return file.exists() and not file.is_file()

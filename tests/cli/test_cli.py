@@ -681,6 +681,12 @@ def test_scores_are_printed_even_if_the_file_cannot_be_written(run):
     assert "cannot write /dev/full: No space left on device" in done.stderr
 
 
+def test_a_result_is_written_to_a_pipe_that_a_program_has_open(run):
+    """Its name, that of /dev/stdout, leads to no file."""
+    done = ga3c_tf("evaluate", run[0], "--episodes", 1, "--output", "/dev/stdout")
+    assert done.returncode == 0 and json.loads(done.stdout[done.stdout.index("{") :])["episodes"] == 1
+
+
 WITH_FEW_FILES = """
 import resource
 from ga3c_tf.cli.main import main

@@ -216,6 +216,20 @@ def test_wall_clock_counts_from_the_end_of_the_first_episode_of_each_session(fol
     assert measures[wall_clock.TIME] == pytest.approx(reached - waited)
 
 
+@pytest.mark.parametrize(("score", "verdict"), [(-20.3, TOO_SHORT), (-10.0, HOLDS)])
+def test_new_seeds_are_compared_with_the_random_policy_on_record(score, verdict):
+    """Only seed 1 plays it; a random policy scores -20.3 on Pong."""
+    seeds = FIGURES["learning-curves"].all_specs("quick", 3, ["pong"], 4)
+    assert not any(spec.random_play for spec in seeds)
+
+    def number(spec):
+        return {"final rolling score": (score if spec.system == "ga3c" else -21.0) + 0.1 * RNG.normal()}
+
+    curve = {"episodes": np.array([100.0]), "rolling_score": np.array([1.0])}
+    found = drawn(seeds, number, curve=curve, on_gpu=False, result=A3C_ALONE)
+    assert words(found, "learning-curves") == {"pong": verdict}
+
+
 def end_scores(by_system, **facts):
     def number(spec):
         mean = by_system[spec.system]

@@ -96,10 +96,11 @@ class Objective:
             *of_outputs, of_weights = tape.gradient(objective, [logits, values, [*weights]])
             # The gradient of an embedding is sparse.
             dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in of_weights]
+            norm = None
             if self._config.grad_clip_global or self._is_own:
-                of_outputs.append(tf.linalg.global_norm(dense))
-            checked += [gradient for gradient in of_outputs if gradient is not None]
-            gradients.append(clipped(self._config, dense))
+                norm = tf.linalg.global_norm(dense)
+            checked += [tensor for tensor in (*of_outputs, norm) if tensor is not None]
+            gradients.append(clipped(self._config, dense, norm))
         # 3. All numbers that Python needs.
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(tensor)) for tensor in checked])
         summary = tf.stack([*losses, masked, tf.cast(finite, tf.float32)])
@@ -122,7 +123,9 @@ class Objective:
         return parts if config.dual_rmsprop else [parts[0] + parts[1]]
 
 
-def clipped(config: Config, gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
+def clipped(
+    config: Config, gradients: Sequence[tf.Tensor | None], norm: tf.Tensor | None = None
+) -> list[tf.Tensor | None]:
     """Clip the gradients of one objective by their global norm, or each by itself as the authors do, in a
     graph.
 
@@ -132,9 +135,10 @@ def clipped(config: Config, gradients: Sequence[tf.Tensor | None]) -> list[tf.Te
     Args:
         config: settings of the run; those for clipping are used.
         gradients: the gradients; None for a variable without one.
+        norm: their global norm, if it is known.
     """
     if config.grad_clip_global:
-        return tf.clip_by_global_norm(gradients, config.grad_clip_global)[0]
+        return tf.clip_by_global_norm(gradients, config.grad_clip_global, norm)[0]
     if config.grad_clip_norm is None:
         return [*gradients]
     clip = tf.clip_by_norm if config.dual_rmsprop else clip_by_average_norm
