@@ -330,8 +330,8 @@ def unfinished(rows: Iterable[Row]) -> str:
 
 
 def speed_changed(*pairs: Pairs) -> Guard:
-    """Whether the machine has changed its speed in too many of these pairs."""
-    return Guard(verdicts.SPEED_CHANGED, any(pair.changed for pair in pairs))
+    """Whether the machine has changed its speed in too many of these pairs, so that they decide nothing."""
+    return Guard(verdicts.SPEED_CHANGED, any(pair.changed for pair in pairs), verdicts.DECIDED)
 
 
 def grouped(items: Iterable, key: Callable[[Any], Any]) -> dict[Any, list]:

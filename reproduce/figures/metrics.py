@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,7 +15,6 @@ SCORE = "mean score of the run"
 END = "score at the end"
 START = "score at the start"
 FINAL = "final rolling score"
-BEST = "best rolling score"
 EVALUATED = "score"
 RANDOM = "score of the random policy"
 LAG = "policy lag, mean"
@@ -26,9 +26,11 @@ CLIPPED = "share of ratios clipped"
 FLOORED = "share of logarithms floored"
 SPREAD = "versions within a segment"
 BOOTSTRAP = "lag of the bootstrap value"
+CHI_SQUARED = "chi squared"
+M2 = "second moment of log-ratios"
+K3 = "K3"
 COLUMNS = {
     LAG: ("policy_lag_mean", "updates"),
-    "policy lag, 95th percentile": ("policy_lag_p95", "updates"),
     KL: ("kl", "nats"),
     TOTAL_VARIATION: ("total_variation", "share"),
     SAMPLE_SIZE: ("effective_sample_size", "share"),
@@ -36,6 +38,9 @@ COLUMNS = {
     FLOORED: ("floored", "share"),
     SPREAD: ("version_spread", "updates"),
     BOOTSTRAP: ("bootstrap_lag", "updates"),
+    CHI_SQUARED: ("chi_squared", "share"),
+    M2: ("m2", "share"),
+    K3: ("k3", "nats"),
 }
 """Column of metrics.csv and unit of each measure of lag."""
 
@@ -73,22 +78,11 @@ def _score(
 
 
 def rolling_scores(run: RecordedRun) -> list[Measure]:
-    """Return the rolling score at the end and at its best."""
+    """Return the rolling score at the end."""
     window = run.spec.config.rolling_episodes
-    rolling = run.curve["rolling_score"]
-    best = np.max(rolling[run.curve["episodes"] >= window], initial=-math.inf)
-    protocol = f"mean score of the last {window} episodes of training"
-    final = float([math.nan, *rolling][-1])
-    return [
-        Measure(FINAL, final, "points", f"{protocol}, of all if fewer", "no episode ended"),
-        Measure(
-            BEST,
-            float(best) if best > -math.inf else math.nan,
-            "points",
-            protocol,
-            f"fewer than {window} episodes ended",
-        ),
-    ]
+    final = float([math.nan, *run.curve["rolling_score"]][-1])
+    protocol = f"mean score of the last {window} episodes of training, of all if fewer"
+    return [Measure(FINAL, final, "points", protocol, "no episode ended")]
 
 
 def evaluations(run: RecordedRun) -> list[Measure]:
@@ -108,19 +102,33 @@ def evaluations(run: RecordedRun) -> list[Measure]:
     ]
 
 
-def lag_measures(run: RecordedRun) -> list[Measure]:
-    """Return a run's policy lag and divergences. Not all corrections clip or floor anything."""
-    steady = run.steady(0.1 * 3600 * run.hours)
+def lag_measures(*names: str) -> Callable[[RecordedRun], list[Measure]]:
+    """Return the function that measures the policy lag and divergences of a run.
+
+    Args:
+        names: `LAG_STATES` and names in `COLUMNS`. Not all corrections clip or floor anything.
+    """
     rows = "mean over the rows of metrics.csv after the first tenth"
-    states = steady["policy_lag_mean"] * steady["training_batch"]
-    values = [(name, steady[column], unit, rows) for name, (column, unit) in COLUMNS.items()]
-    values.append((LAG_STATES, states, "states", f"{rows}: of the lag times of the batch"))
-    measures = [Measure(*value, "not measured") for value in values]
-    return [measure for measure in measures if measure.metric not in (CLIPPED, FLOORED) or measure.value >= 0]
+
+    def measured(run: RecordedRun) -> list[Measure]:
+        steady = run.steady(0.1 * 3600 * run.hours)
+        measures = []
+        for name in names:
+            if name == LAG_STATES:
+                states = steady["policy_lag_mean"] * steady["training_batch"]
+                words = f"{rows}: of the lag times of the batch"
+                measures.append(Measure(name, states, "states", words, "not measured"))
+                continue
+            column, unit = COLUMNS[name]
+            if name not in (CLIPPED, FLOORED) or steady[column] >= 0:
+                measures.append(Measure(name, steady[column], unit, rows, "not measured"))
+        return measures
+
+    return measured
 
 
-OF_LAGGED_RUNS = (score_from_first_update, final_score, first_score, lag_measures)
-"""The numbers of runs that are compared by their policy lag."""
+OF_LAGGED_RUNS = (score_from_first_update, final_score, first_score)
+"""The scores of runs that are compared by their policy lag."""
 
 
 def gain(row: Row) -> float:

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ga3c_tf.reproduce.figures.measurements import Measurements
-from ga3c_tf.reproduce.measures.text import geometric_mean, mean_and_interval, mean_ci, number
+from ga3c_tf.reproduce.measures.text import counted, game_title, geometric_mean, mean_ci, number
 
 Cell = Callable[[Measurements], str]
 """Returns the text of a cell for the part of the table that its row is about."""
 
-HEADINGS = {"label": "setting", "added": "seeds"}
+HEADINGS = {"label": "setting", "added": "planned or added"}
 """Headings of dimensions that have another name in the code."""
 
 
 class Table(NamedTuple):
     """A table of the results: a row for each combination of dimensions, a column for each cell.
 
-    The last columns are the runs that are not finished and the number of those that are.
+    The last columns are the runs that are not finished, and the number of seeds that have finished runs.
     """
 
     by: Sequence[str]  # the dimensions of the rows
@@ -29,17 +29,20 @@ class Table(NamedTuple):
     @property
     def header(self) -> list[str]:
         """The headings."""
-        return [*(HEADINGS.get(name, name.replace("_", " ")) for name in self.by), *self._cells, "runs"]
+        return [*(HEADINGS.get(name, name.replace("_", " ")) for name in self.by), *self._cells, "seeds"]
 
     def rows(self, table: Measurements) -> list[list[str]]:
-        """Return the cells of each row of which a run has begun."""
+        """Return the cells of each row of which a run has begun, and that has any number."""
         parts = [part for _, part in table.select(**self.where).parts(*self.by)]
-        return [self._row(part) for part in parts if any(run.result for run in part.runs)]
+        rows = [self._row(part) for part in parts if any(run.result for run in part.runs)]
+        return [row for row in rows if {*row[len(self.by) : -1]} - {"", "-"}]
 
     def _row(self, part: Measurements) -> list[str]:
         facts = {**part.rows[0].facts, "added": "added" if part.has_added else "planned"}
-        names = [str(facts[name]) for name in self.by]
-        return [*names, *(cell(part) for cell in self._cells.values()), str(len(part.finished))]
+        names = [game_title(part.game) if name == "game" else str(facts[name]) for name in self.by]
+        seeds = len({run.spec.seed for run in part.finished})
+        cells = [cell(part).removesuffix(f" ({counted(seeds, 'seed')})") for cell in self._cells.values()]
+        return [*names, *cells, str(seeds)]
 
     @property
     def _cells(self) -> dict[str, Cell]:
@@ -47,15 +50,8 @@ class Table(NamedTuple):
 
 
 def mean_of(metric: str, **where: Any) -> Cell:
-    """Return a cell with the mean of a metric, its interval and, if some lack it, the number of seeds."""
-
-    def cell(part: Measurements) -> str:
-        selected = part.select(**where)
-        values = selected.numbers(metric)
-        whole = values and len(values) == len(selected.finished)  # the number is in the column of runs
-        return mean_and_interval(values) if whole else mean_ci(values)
-
-    return cell
+    """Return a cell with the mean of a metric, its interval and the number of seeds."""
+    return lambda part: mean_ci(part.select(**where).numbers(metric))
 
 
 def means_of(*metrics: str) -> dict[str, Cell]:
@@ -64,8 +60,16 @@ def means_of(*metrics: str) -> dict[str, Cell]:
 
 
 def time_of(metric: str) -> Cell:
-    """Return a cell with the geometric mean of times and its interval, which is computed on the logarithm."""
-    return lambda part: geometric_mean(part.numbers(metric))
+    """Return a cell with the geometric mean of times and its interval, which is computed on the logarithm.
+
+    There is none if a run has no time: it would be the mean of the fastest runs.
+    """
+
+    def cell(part: Measurements) -> str:
+        times = part.numbers(metric)
+        return geometric_mean(times) if len(times) == len(part.ended) else "-"
+
+    return cell
 
 
 def reached(metric: str) -> Cell:

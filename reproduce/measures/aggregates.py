@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from ga3c_tf.reproduce.measures.estimates import Effect
 
-RESAMPLES = 4000
 MOST_RESAMPLES = 500
 """Most resamples of one group for the probability of improvement; 6 values have 462 different ones."""
 ROUNDING = 1e-12
@@ -24,31 +23,12 @@ def interquartile_mean(values: ArrayLike) -> float:
     2021) leaves out whole values, as `scipy.stats.trim_mean` does. Both agree where the number is divisible
     by 4.
     """
-    return float(_interquartile_means(np.asarray(values, float)[None])[0])
-
-
-def stratified_interquartile_mean(strata: Sequence[ArrayLike]) -> tuple[float, float, float]:
-    """Return the mean of the conditions' interquartile means, and its 95 % interval, by a bootstrap within
-    each condition.
-
-    The interquartile mean of all values together would leave out a condition in which all runs fail.
-    """
-    groups = [np.asarray(values, float) for values in strata]
-    resampled = []
-    for seed, values in enumerate(groups):
-        places = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
-        resampled.append(_interquartile_means(values[places]))
-    low, high = np.percentile(np.mean(resampled, axis=0), [2.5, 97.5])
-    return float(np.mean([interquartile_mean(values) for values in groups])), float(low), float(high)
-
-
-def _interquartile_means(samples: np.ndarray) -> np.ndarray:
-    """Return the interquartile mean of each row of `samples` [m, n]: [m]."""
-    count = samples.shape[1]
+    ordered = np.sort(np.asarray(values, float))
+    count = len(ordered)
     if not count:
-        return np.full(len(samples), np.nan)
+        return math.nan
     edges = np.clip(np.arange(count + 1), 0.25 * count, 0.75 * count)
-    return np.sort(samples, axis=1) @ np.diff(edges) / (0.5 * count)
+    return float(ordered @ np.diff(edges) / (0.5 * count))
 
 
 def probability_of_improvement(

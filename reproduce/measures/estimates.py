@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,6 +108,24 @@ def growth(groups: pd.DataFrame, **names: Any) -> Effect:
         return Effect(ratio=True, **names)
     slopes = np.polyfit(range(groups.shape[1]), np.log(whole).T, 1)[0]
     return replace(paired(pd.Series(slopes), **names), ratio=True)
+
+
+def jackknife(values: np.ndarray, statistic: Callable[[np.ndarray], float], axis: int = 0) -> pd.Series:
+    """Return pseudo-values of a statistic: their mean is its estimate, and their scatter its error.
+
+    Each leaves out one seed, so they also have the scatter of what all seeds share, such as a denominator.
+    A single seed has the statistic as its value.
+
+    Args:
+        values: values of the seeds.
+        statistic: computes the statistic from values of the same axes.
+        axis: axis of the seeds.
+    """
+    n = values.shape[axis]
+    if n < 2:
+        return pd.Series([statistic(values)] * n, dtype=float)
+    left_out = [statistic(np.delete(values, seed, axis)) for seed in range(n)]
+    return pd.Series(n * statistic(values) - (n - 1) * np.array(left_out))
 
 
 def welch(first: ArrayLike, second: ArrayLike, **names: Any) -> Effect:

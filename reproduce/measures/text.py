@@ -9,7 +9,7 @@ import numpy as np
 from ga3c_tf.trained.intervals import mean_interval, student_interval
 from ga3c_tf.trained.publishing.markdown import number, table
 
-__all__ = ["duration", "game_title", "geometric_mean", "mean_and_interval", "mean_ci", "number", "table"]
+__all__ = ["counted", "duration", "game_title", "geometric_mean", "mean_ci", "number", "table"]
 TITLES = {"cartpole": "CartPole", "ms_pacman": "Ms. Pac-Man", "qbert": "Q*bert", "up_n_down": "Up'n Down"}
 
 
@@ -29,15 +29,18 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
 
 
+def counted(count: int, of: str) -> str:
+    """Return a number of things, such as '1 seed' or '24 pairs'."""
+    return f"{count} {of}{'' if count == 1 else 's'}"
+
+
 def mean_ci(values: Sequence[float], of: str = "seed") -> str:
-    """Format the mean, its interval, and the number of values, each of a seed or something else."""
-    count = f"{len(values)} {of}{'s' if len(values) > 1 else ''}"
-    return f"{mean_and_interval(values)} ({count})" if len(values) else "-"
-
-
-def mean_and_interval(values: Sequence[float]) -> str:
-    """Format the mean with three significant digits, and its interval if there are two or more values."""
-    return _interval(sum(values) / len(values), *mean_interval(values))
+    """Format the mean with three significant digits, its interval if there are two or more values, and the
+    number of values, each of a seed or something else.
+    """
+    if not len(values):
+        return "-"
+    return f"{_interval(sum(values) / len(values), *mean_interval(values))} ({counted(len(values), of)})"
 
 
 def geometric_mean(values: Sequence[float]) -> str:

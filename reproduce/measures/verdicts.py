@@ -16,6 +16,7 @@ ALIKE = "no difference"
 INCONCLUSIVE = "undecided"
 OBSERVED = "observation"
 """Kind of a verdict that a review has taken back: its numbers stand, and its rule does not decide."""
+DECIDED = (HOLDS, FAILS, ALIKE)
 LEVEL = 0.05
 POCOCK = {1: LEVEL, 2: 0.0294, 3: 0.0221}
 """Level of each look at growing data, by the planned number of looks: 5 % together (Pocock 1977)."""
@@ -24,7 +25,7 @@ MARGIN = 0.05
 WIDE_MARGIN = 0.1
 """The same for scores, and how the effects of more workers differ between games. The value is a choice."""
 FEW_SEEDS = f"fewer than {LEAST_SEEDS} seeds"
-NO_DIFFERENCE = "not significant after correction"
+NO_DIFFERENCE = "not significant"
 RUNS_MISSING = "runs missing"
 SEVERAL_MACHINES = "several machines"
 NEEDS_GPU = "needs a GPU"
@@ -53,7 +54,7 @@ class Verdict:
     @property
     def decided(self) -> bool:
         """Whether the runs decide the claim."""
-        return self.kind in (HOLDS, FAILS, ALIKE)
+        return self.kind in DECIDED
 
     @property
     def word(self) -> str:
@@ -124,11 +125,13 @@ def settled(kind: str, estimate: Effect, counts: bool = True) -> Test:
 
 
 def all_of(tests: Sequence[Test], below: bool = False) -> Test:
-    """Test whether all of these tests, of effects above or `below` a limit, hold; the worst decides."""
+    """Test whether all of these tests, of effects above or `below` a limit, hold. The worst decides: of
+    equal verdicts, that whose interval ends closest to the limit.
+    """
 
     def order(verdict: Verdict) -> tuple[int, float]:
-        effect = verdict.estimate.effect
-        return FAVOR.index(verdict.reason or verdict.kind), -effect if below else effect
+        estimate = verdict.estimate
+        return FAVOR.index(verdict.reason or verdict.kind), -estimate.high if below else estimate.low
 
     def decided(corrected: Sequence[float]) -> Verdict:
         nothing = Verdict(INCONCLUSIVE, RUNS_MISSING)

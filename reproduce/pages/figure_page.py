@@ -30,13 +30,13 @@ class ShownTable(NamedTuple):
     header: list[str]
     rows: list[list[str]]
     folded: bool
-    runs: str  # number of runs of each row, if they have the same number; else empty
+    seeds: str  # number of seeds of each row, if they have the same number; else empty
 
 
 def lines(folder: ResultsFolder, chapters: Sequence[Chapter], games: NineGames | None) -> list[str]:
     """Return the page of a figure, with its budgets in `chapters`; that of `scores` has the nine games."""
     parts = [part for chapter in chapters for part in _parts(folder, chapter)]
-    words = {"games": games, "span": span, "papers_score": papers_score}
+    words = {"games": games, "span": span, "papers_score": papers_score, "game_title": game_title}
     return lines_of("figure.md", figure=chapters[0].figure, parts=parts, **words)
 
 
@@ -100,8 +100,8 @@ def _tables(chapter: Chapter) -> Iterator[ShownTable]:
 
 def _shown(title: str, header: list[str], rows: list[list[str]], folded: bool) -> ShownTable:
     columns = [column for column in zip(header, *rows, strict=True) if {*column[1:]} - {"", "-"}]
-    runs = {*columns[-1][1:]}
-    if len(runs) == 1:  # said under the table
+    seeds = {*columns[-1][1:]}
+    if len(seeds) == 1:  # said under the table
         del columns[-1]
     head, *lines = map(list, zip(*columns, strict=True))
-    return ShownTable(title, head, lines, folded, runs.pop() if len(runs) == 1 else "")
+    return ShownTable(title, head, lines, folded, seeds.pop() if len(seeds) == 1 else "")

@@ -12,7 +12,7 @@ from ga3c_tf.reproduce.figures.metrics import EVALUATED
 from ga3c_tf.reproduce.figures.normalized import normalized, papers_score, random_score
 from ga3c_tf.reproduce.measures.aggregates import interquartile_mean
 from ga3c_tf.reproduce.measures.curves import score_by
-from ga3c_tf.reproduce.measures.text import number
+from ga3c_tf.reproduce.measures.text import game_title, number
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES
 
 
@@ -35,7 +35,7 @@ class NineGames(NamedTuple):
         """Return for each game the score by both settings, with the steps of the first, and the paper's."""
         rows = []
         for game in NINE_GAMES:
-            row = [game, number(random_score(self.tuned.select(game=game)))]
+            row = [game_title(game), number(random_score(self.tuned.select(game=game)))]
             quick, tuned = (part.select(game=game) for part in self)
             row += [number(quick.series(EVALUATED).mean()), table_3.millions(quick)]
             row += [number(tuned.series(EVALUATED).mean()), number(papers_score(tuned))]

@@ -60,6 +60,7 @@ def claims(chapters: Sequence[Chapter]) -> list[str]:
     rows = [
         [
             f"[{chapter.figure.paper}]({chapter.figure.name}.md)",
+            claim.text[:1].upper() + claim.text[1:],
             "GPU" if chapter.on_gpu else "CPU",
             measured(chapter.figure.name, claim),
             outcome(claim),

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
-from ga3c_tf.reproduce.measures.text import game_title, number
+from ga3c_tf.reproduce.measures.text import counted, game_title, number
 from ga3c_tf.reproduce.measures.verdicts import Claim
 from ga3c_tf.reproduce.pages import TEMPLATES
 
@@ -53,7 +53,7 @@ class Interval(tuple):
 
 def sentence(figure: str, claim: Claim) -> str:
     """Return what the runs of a figure found, such as 'A quarter of the batch tolerated 3.8 times the lag
-    [2.1, 6.7]; predicted 4, tested against 2: **undecided**, not significant after correction (10 seeds).'
+    [2.1, 6.7]; predicted 4, tested against 2: **undecided**, not significant (10 seeds).'
     """
     return f"{measured(figure, claim)}: {outcome(claim)}."
 
@@ -112,7 +112,7 @@ def cells(claim: Claim) -> list[str]:
 def _counted(claim: Claim) -> str:
     """Return what the finding is about, such as '1 seed' or '24 pairs'."""
     estimate = claim.finding.estimate
-    return f"{estimate.n} {estimate.of}{'' if estimate.n == 1 else 's'}"
+    return counted(estimate.n, estimate.of)
 
 
 @functools.cache

@@ -384,7 +384,7 @@ def tolerating(powers, learned=400.0):
 def test_the_tolerated_lag_is_where_half_of_the_gain_is_left():
     powers = {"v-trace": 4.0, "impact": 4.0, "ppo": 4.0, "m2po": 6.0, "icepop": 0.0, "vcpo": 6.0}
     results = tolerating(powers)
-    rows = dict(tolerated_lag.FIGURE.table(results).parts("correction"))
+    rows = dict(FIGURES["tolerated-lag"].table(results).parts("correction"))
     cells = {name: tolerated_lag.tolerated_lag(part) for name, part in rows.items()}
     # Half is left 2 powers of two behind the one from which on the gain falls.
     assert cells["none"].startswith(("15.", "16 ")) and cells["v-trace"].startswith(("63.", "64"))
@@ -432,10 +432,10 @@ def test_measures_of_lag_are_judged_among_runs_of_one_lag_and_by_predictions_for
 
 def test_a_measure_of_lag_is_a_mean_over_updates_not_rows():
     rows = {"updates": [900.0, 1000.0, 1000.0], "kl": [1.0, 2.0, 50.0], "m2": [math.nan, 3.0, math.nan]}
-    columns = {name: np.array(rows.get(name, [math.nan] * 3)) for name, _ in lag_measures.COLUMNS.values()}
+    columns = {name: np.array(rows.get(name, [math.nan] * 3)) for name, _ in metrics.COLUMNS.values()}
     run = SimpleNamespace(metrics=columns | {"updates": np.array(rows["updates"])})
     values = {measure.metric: measure.value for measure in lag_measures.moved(run)}
-    assert values[metrics.KL] == pytest.approx(1.1) and values[tolerated_lag.M2] == 3.0
+    assert values[metrics.KL] == pytest.approx(1.1) and values[metrics.M2] == 3.0
     assert math.isnan(values[metrics.SAMPLE_SIZE])
 
 

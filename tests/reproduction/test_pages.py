@@ -42,7 +42,7 @@ SHARE = {"effect": 0.25, "low": 0.2, "high": 0.3, "n": 6, "limit": 0.5, "of": "s
             "lag-boundary",
             claim("rate", INCONCLUSIVE, NO_DIFFERENCE, **SHIFT),
             "A quarter of the learning rate tolerated 4 times the lag [2, 8]; predicted 4, tested against 2: "
-            "**undecided**, not significant after correction (5 seeds).",
+            "**undecided**, not significant (5 seeds).",
         ),
         (
             "utilization",

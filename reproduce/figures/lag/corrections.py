@@ -20,7 +20,7 @@ from ga3c_tf.reproduce.figures.metrics import SCORE
 from ga3c_tf.reproduce.figures.normalized import random_mean
 from ga3c_tf.reproduce.figures.plans import learning_spec
 from ga3c_tf.reproduce.figures.tables import Cell, Table, mean_of, means_of
-from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
+from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
 from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, UNPLANNED_LOOK, Claim, Guard, between
@@ -85,15 +85,6 @@ def lost(table: Measurements, confidence: float) -> Effect:
     return Effect(float(shares.mean()), low, high, n=len(shares), limit=MOST_LOST)
 
 
-def interquartile(part: Measurements) -> str:
-    """Return a cell with the mean of the interquartile means over `JUDGED`."""
-    strata = [part.select(lag=lag).numbers(SCORE) for lag in JUDGED]
-    if not all(strata):
-        return "-"
-    mean, low, high = map(number, stratified_interquartile_mean(strata))
-    return f"{mean} [{low}, {high}]"
-
-
 def clipped_at(lag: str) -> Cell:
     """Return a cell with the share of ratios that a correction clips at a lag, or of logarithms it floors."""
 
@@ -123,14 +114,17 @@ class CorrectionsFigure(Figure):
         {"correction": "v-trace", "called": ("v-trace", AS_IT_RUNS)},
     )
     labels = {"correction": str, "lag": str}
-    measured = metrics.OF_LAGGED_RUNS
+    measured = (
+        *metrics.OF_LAGGED_RUNS,
+        metrics.lag_measures(*MEASURES, metrics.CLIPPED, metrics.FLOORED),
+    )
     main = (SCORE, "points")
     scores = (SCORE, metrics.END)
     by_game = True
     tables = (
         Table(
             ("correction",),
-            {**{lag: mean_of(SCORE, lag=lag) for lag in SETTINGS}, "interquartile mean": interquartile},
+            {lag: mean_of(SCORE, lag=lag) for lag in SETTINGS},
             "mean score of the run",
             {"added": False},
         ),

@@ -69,7 +69,7 @@ class DropOrCorrectFigure(Figure):
     looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
     smoke = tuple({**WAYS[way], "called": ("minimum 20", way)} for way in ("neither", "dropped"))
     labels = {"batches": str, "way": str}
-    measured = (_measures, lag_measures)
+    measured = (_measures, lag_measures(LAG))
     main = (SCORE, "points")
     scores = (SCORE,)
     by_game = True

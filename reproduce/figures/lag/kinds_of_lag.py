@@ -14,12 +14,11 @@ from ga3c_tf.reproduce.figures.lag.tolerated_lag import (
     AGENTS,
     BATCH,
     FIRST_SEED,
-    MEASURED,
     STEPS,
     lagged_spec,
 )
 from ga3c_tf.reproduce.figures.measurements import Measurements
-from ga3c_tf.reproduce.figures.metrics import END, KL, LAG, SAMPLE_SIZE, SCORE
+from ga3c_tf.reproduce.figures.metrics import END, KL, LAG, OF_LAGGED_RUNS, SAMPLE_SIZE, SCORE, lag_measures
 from ga3c_tf.reproduce.figures.normalized import random_mean
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired
@@ -57,7 +56,7 @@ class KindsOfLagFigure(Figure):
         {**SMOKE, "lag_distribution": "uniform", "called": ("none", "1", "uniform")},
     )
     labels = {"correction": str, "lag": int, "kind": str}
-    measured = MEASURED
+    measured = (*OF_LAGGED_RUNS, lag_measures(LAG, KL, SAMPLE_SIZE))
     words = {"updates": UPDATES}
     tables = (
         Table(

@@ -24,7 +24,7 @@ from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import SCORE, first_score, gain, score_from_first_update
 from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures import verdicts
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, jackknife, paired
 from ga3c_tf.reproduce.measures.text import mean_ci
 from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, above, all_of, between
 from ga3c_tf.reproduce.runs.specs import run_spec
@@ -111,11 +111,8 @@ def shift(gain: np.ndarray, compared: int) -> float:
 
 
 def contrast(gain: np.ndarray, compared: int) -> Effect:
-    """Compare the mean `shift` of the optimizers with `HALFWAY` by the jackknife: Student's t test of
-    pseudo-values that leave out one seed each.
-
-    A shift is measured relative to the gain without lag and to the drop, which all seeds share. The
-    pseudo-values also include the scatter of these two.
+    """Compare the mean `shift` of the optimizers with `HALFWAY` by Student's t test of `jackknife` values: it
+    is relative to the gain without lag and to the drop, which all seeds share.
 
     Args:
         gain: gains, [optimizer, rate, agents, seed, lag]; seeds without all cells are left out.
@@ -125,17 +122,15 @@ def contrast(gain: np.ndarray, compared: int) -> Effect:
         The shift; its effect is not-a-number if that of an optimizer is.
     """
     whole = gain[..., np.isfinite(gain).all(axis=(0, 1, 2, 4)), :]
-    n = whole.shape[3]
-    if n < 2:
+    if whole.shape[3] < 2:
         return Effect(limit=HALFWAY)
 
     def mean_shift(part: np.ndarray) -> float:
         return float(np.mean([shift(of_optimizer, compared) for of_optimizer in part]))
 
-    left_out = [mean_shift(np.delete(whole, seed, axis=3)) for seed in range(n)]
-    pseudo = pd.Series(n * mean_shift(whole) - (n - 1) * np.array(left_out))
+    pseudo = jackknife(whole, mean_shift, axis=3)
     if pseudo.isna().any():
-        return Effect(n=n, limit=HALFWAY, note="a setting did not learn, or lag costs too little")
+        return Effect(n=len(pseudo), limit=HALFWAY, note="a setting did not learn, or lag costs too little")
     return paired(pseudo, limit=HALFWAY)
 
 
@@ -172,8 +167,12 @@ def at_lag(lag: int) -> Cell:
 
 def left(part: Measurements) -> str:
     """Return a cell with the mean share of the gain that is left, over the logarithm of the lag."""
-    areas = area(shares(gains(part))) / math.log2(LAGS[-1] / LAGS[1])
-    return mean_ci(areas[np.isfinite(areas)].tolist())
+    gain = gains(part)[0, 0, 0]  # of one row of the table
+
+    def mean_share(of_seeds: np.ndarray) -> float:
+        return float(area(shares(of_seeds)).mean()) / math.log2(LAGS[-1] / LAGS[1])
+
+    return mean_ci(jackknife(gain[np.isfinite(gain).all(axis=-1)], mean_share).dropna().tolist())
 
 
 class LagBoundaryFigure(Figure):

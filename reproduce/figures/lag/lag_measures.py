@@ -14,12 +14,14 @@ import numpy as np
 import pandas as pd
 
 from ga3c_tf.reproduce.drawing import canvas
-from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.lag import tolerated_lag
-from ga3c_tf.reproduce.figures.lag.tolerated_lag import CHI_SQUARED, FIRST_SEED, LAGS, M2, little_learned
+from ga3c_tf.reproduce.figures.lag.tolerated_lag import FIRST_SEED, LAGS, ToleratedLagFigure, little_learned
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
 from ga3c_tf.reproduce.figures.metrics import (
+    CHI_SQUARED,
+    COLUMNS,
+    K3,
     KL,
+    M2,
     SAMPLE_SIZE,
     SCORE,
     TOTAL_VARIATION,
@@ -32,17 +34,7 @@ from ga3c_tf.reproduce.measures.text import mean_ci
 from ga3c_tf.reproduce.measures.verdicts import above
 from ga3c_tf.reproduce.runs.run import RecordedRun
 
-K3 = "K3"
-COLUMNS = {
-    KL: ("kl", "nats"),
-    K3: ("k3", "nats"),
-    M2: ("m2", "share"),
-    CHI_SQUARED: ("chi_squared", "share"),
-    TOTAL_VARIATION: ("total_variation", "share"),
-    SAMPLE_SIZE: ("effective_sample_size", "share"),
-}
-"""Column of metrics.csv and unit of each measure."""
-MEASURES = list(COLUMNS)
+MEASURES = (KL, K3, M2, CHI_SQUARED, TOTAL_VARIATION, SAMPLE_SIZE)
 JUDGED = {
     "kl": (KL, "KL divergence is larger"),
     "sample-size": (SAMPLE_SIZE, "effective sample size is smaller"),
@@ -60,7 +52,8 @@ def moved(run: RecordedRun) -> list[Measure]:
     """
     updates = np.diff(run.metrics["updates"], prepend=0.0)
     measures = []
-    for name, (column, unit) in COLUMNS.items():
+    for name in MEASURES:
+        column, unit = COLUMNS[name]
         values = run.metrics[column]
         counts = np.isfinite(values) & (updates > 0)
         mean = float(np.average(values[counts], weights=updates[counts])) if counts.any() else math.nan
@@ -93,8 +86,8 @@ def rank_correlations(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     of_groups = {}
     for key, part in runs[runs[LAG] > 0].groupby(list(by)):
         if len(part) > 2:
-            of_groups[key] = part[MEASURES].rank().corrwith(-part[SCORE].rank())
-    table = pd.DataFrame(of_groups, MEASURES, dtype=float).T
+            of_groups[key] = part[list(MEASURES)].rank().corrwith(-part[SCORE].rank())
+    table = pd.DataFrame(of_groups, list(MEASURES), dtype=float).T
     return table.groupby([key[0] for key in of_groups]).mean()
 
 
@@ -137,19 +130,14 @@ def error_of(measure: str) -> Cell:
     return lambda part: mean_ci(errors(runs_of(part), measure).tolist())
 
 
-class LagMeasuresFigure(Figure):
+class LagMeasuresFigure(ToleratedLagFigure):
     """Rank correlations and predictions on seeds that nobody had looked at; one look."""
 
     name = "lag-measures"
     games = {"smoke": ("cartpole",), "quick": ("cartpole",)}
-    only = tolerated_lag.FIGURE.only
     counts = {"quick": 2 * LEAST_SEEDS}
-    first_seed = FIRST_SEED
-    main = (SCORE, "points")
+    looks = ()
     scores = (SCORE,)
-    by_game = True
-    smoke = tolerated_lag.FIGURE.smoke
-    labels = tolerated_lag.FIGURE.labels
     measured = (score_from_first_update, first_score, moved)
     words = {"fitted": list(FITTED)}
     tables = (
@@ -170,9 +158,6 @@ class LagMeasuresFigure(Figure):
             "error of the predicted loss of score on new seeds, in points",
         ),
     )
-
-    def planned(self, budget, game, seed):
-        return tolerated_lag.FIGURE.planned(budget, game, seed)
 
     def claims(self, table):
         guards = [table.missing, little_learned(table)]

@@ -175,6 +175,7 @@ LEARNING = {
     "failed to learn": lambda part: f"{failed_to_learn(part)} of {len(part.ended)}",
 }
 ROWS = ("batches", "rate")
+DIVERGENCES = (metrics.SPREAD, metrics.BOOTSTRAP, metrics.KL, metrics.TOTAL_VARIATION)
 
 
 class PolicyLagFigure(Figure):
@@ -192,7 +193,7 @@ class PolicyLagFigure(Figure):
         {"called": ("minimum 20", "normal")},
         {"system": "a2c", "called": (CONTROL, "normal")},
     )
-    measured = (_scores, metrics.lag_measures, _pps)
+    measured = (_scores, metrics.lag_measures(metrics.LAG, metrics.LAG_STATES, *DIVERGENCES), _pps)
     main = (SCORE, "points")
     scores = (SCORE, SCORE_AT_STEPS, metrics.END)
     by_game = True
@@ -201,7 +202,7 @@ class PolicyLagFigure(Figure):
         Table((*ROWS, "kind"), LEARNING, "added seeds", {"kind": ("whole", "short")}),
         Table(
             ROWS,
-            means_of(metrics.SPREAD, metrics.BOOTSTRAP, metrics.KL, metrics.TOTAL_VARIATION),
+            means_of(*DIVERGENCES),
             "lag within a segment, and lag as a divergence",
             {"kind": ""},
         ),

@@ -16,13 +16,22 @@ from ga3c_tf.reproduce.figures.lag.tolerated_lag import (
     AGENTS,
     BATCH,
     CLIP_RATIO,
-    MEASURED,
     RATE,
     STEPS,
     little_learned,
 )
 from ga3c_tf.reproduce.figures.measurements import Measure
-from ga3c_tf.reproduce.figures.metrics import END, KL, LAG, SAMPLE_SIZE, SCORE, score_of_run
+from ga3c_tf.reproduce.figures.metrics import (
+    END,
+    KL,
+    LAG,
+    SAMPLE_SIZE,
+    SCORE,
+    final_score,
+    first_score,
+    lag_measures,
+    score_of_run,
+)
 from ga3c_tf.reproduce.figures.tables import Table, means_of
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, paired
 from ga3c_tf.reproduce.measures.verdicts import differs
@@ -91,7 +100,7 @@ class SourcesOfLagFigure(Figure):
         {"system": "a2c", "correction": "none", "minibatch_size": 10, "called": ("none", "1", REUSED)},
     )
     labels = {"correction": str, "lag": int, "source": str}
-    measured = (score_after_longest, *MEASURED[1:])
+    measured = (score_after_longest, final_score, first_score, lag_measures(LAG, KL, SAMPLE_SIZE))
     tables = (Table(("correction", "lag", "source"), means_of(SCORE, END, LAG, KL, SAMPLE_SIZE)),)
 
     def planned(self, budget, game, seed):

@@ -21,13 +21,12 @@ from ga3c_tf.reproduce.drawing import lag_plots
 from ga3c_tf.reproduce.figures import metrics
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.lag import lag_boundary
-from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
+from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import END, SCORE, gain
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, paired
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, jackknife, paired
 from ga3c_tf.reproduce.measures.text import mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Guard, above
-from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 from ga3c_tf.trained.intervals import student_interval
 
@@ -69,11 +68,13 @@ PAIRS = (
     ("impact", "v-trace"),
 )
 """Pairs of corrections that are judged: whether more of the gain is left with the first."""
-CHI_SQUARED = "chi squared"
-M2 = "second moment of log-ratios"
-MASKED = "share of states masked"
-MOVED = {CHI_SQUARED: ("chi_squared", "share"), M2: ("m2", "share"), MASKED: ("masked", "share")}
-"""Column of metrics.csv and unit of the measures that `lag_measures` does not have."""
+DIVERGENCES = (
+    metrics.KL,
+    metrics.TOTAL_VARIATION,
+    metrics.SAMPLE_SIZE,
+    metrics.CHI_SQUARED,
+    metrics.M2,
+)
 
 
 def lagged_spec(game: str, seed: int, correction: str, lag: int, **settings: Any) -> RunSpec:
@@ -102,65 +103,67 @@ def least_gain(table: Measurements) -> float:
     return GAIN.get(table.game, 1.0)
 
 
-def shares(table: Measurements, correction: str) -> pd.DataFrame:
-    """Return the share of the gain without lag that is left, by seed with all lags (rows) and lag."""
+def gains(table: Measurements, correction: str) -> pd.DataFrame:
+    """Return the gain of each run by seed with all lags (rows) and lag."""
     rows = [*table.select(lag=0).rows, *table.select(correction=correction, lag=LAGS).rows]
-    gains = pd.Series({row.key(("seed", "lag")): gain(row) for row in rows if row.run.ended}, dtype=float)
-    every = gains.reindex(pd.MultiIndex.from_product([table.names("seed"), (0, *LAGS)])).unstack()
-    left = lag_boundary.shares(every.to_numpy(), least_gain(table))
-    return pd.DataFrame(left, every.index, every.columns).dropna()
+    of_run = pd.Series({row.key(("seed", "lag")): gain(row) for row in rows if row.run.ended}, dtype=float)
+    every = pd.MultiIndex.from_product([table.names("seed"), (0, *LAGS)])
+    return of_run.reindex(every).unstack().dropna()
 
 
-def mean_share(share: pd.DataFrame) -> pd.Series:
-    """Return the mean share of the gain over the logarithm of the lag, by seed."""
-    return pd.Series(lag_boundary.area(share.to_numpy(), LAGS) / OCTAVES, share.index)
+def mean_shares(table: Measurements, correction: str) -> pd.Series:
+    """Return the mean share of the gain without lag over the logarithm of the lag, by seed."""
+    gain = gains(table, correction)
+    share = lag_boundary.shares(gain.to_numpy(), least_gain(table))
+    return pd.Series(lag_boundary.area(share, LAGS) / OCTAVES, gain.index).dropna()
 
 
-def tolerated(share: pd.DataFrame) -> np.ndarray:
-    """Return the base-2 logarithm of the lag that is tolerated, by seed: from 0 (a lag of 1) to that of 256.
+def tolerated(gain: np.ndarray, least: float) -> float:
+    """Return the base-2 logarithm of the lag that is tolerated: from 0 (a lag of 1) to that of 256.
 
     It is the length of the logarithm of the lag over which at least `KEPT` is left, with straight lines
-    between the lags: where the share falls, the place at which it passes `KEPT`.
+    between the lags: where the share falls, the place at which it passes `KEPT`. It is a mean over the seeds.
+
+    Args:
+        gain: gains [seed, lag].
+        least: gain without lag below which nothing was learned, and the result is not-a-number.
     """
+    share = lag_boundary.shares(gain, least)
+    if np.isnan(share).any():
+        return math.nan
     fine = np.linspace(0, OCTAVES, 1601)
-    rows = [np.interp(fine, np.log2(LAGS), row) >= KEPT for row in share[list(LAGS)].to_numpy()]
-    return OCTAVES * np.array([row.mean() for row in rows])
+    return OCTAVES * float(np.mean([np.interp(fine, np.log2(LAGS), row[1:]) >= KEPT for row in share]))
 
 
 def tolerated_lag(part: Measurements) -> str:
     """Return a cell with the geometric mean of the tolerated lag and its interval, in updates."""
-    powers = tolerated(_shares_of(part))
+    gain, least = _gains_of(part)
+    powers = jackknife(gain, lambda of_seeds: tolerated(of_seeds, least)).dropna()
     if not len(powers):
         return "-"
-    middle = number(2 ** float(powers.mean()))
+    middle = min(float(powers.mean()), OCTAVES)
+    text = number(2**middle) if middle < OCTAVES else f"{LAGS[-1]} or more"
     if len(powers) < LEAST_SEEDS:
-        return middle
+        return text
     ends = np.clip(student_interval(powers), 0.0, OCTAVES)
     low, high = map(number, np.exp2(ends).tolist())
-    return f"{middle} [{low}, {high}]"
+    return f"{text} [{low}, {high}]"
 
 
 def share_kept(part: Measurements) -> str:
     """Return a cell with the mean share of the gain that is left, over the logarithm of the lag."""
-    return mean_ci(mean_share(_shares_of(part)).tolist())
+    gain, least = _gains_of(part)
+
+    def mean_share(of_seeds: np.ndarray) -> float:
+        return float(lag_boundary.area(lag_boundary.shares(of_seeds, least), LAGS).mean()) / OCTAVES
+
+    return mean_ci(jackknife(gain, mean_share).dropna().tolist())
 
 
-def _shares_of(part: Measurements) -> pd.DataFrame:
-    """Return `shares` of the correction of a part; the runs without lag are in the rest of the table."""
-    table = FIGURE.table(part.results).select(game=part.game)
-    return shares(table, part.rows[0].facts["correction"])
-
-
-def _moved(run: RecordedRun) -> list[Measure]:
-    """Return how far the policy has moved, by the measures that `lag_measures` does not have."""
-    steady = run.steady(0.1 * 3600 * run.hours)
-    rows = "mean over the rows of metrics.csv after the first tenth"
-    return [
-        Measure(name, steady[column], unit, rows, "not measured") for name, (column, unit) in MOVED.items()
-    ]
-
-
-MEASURED = (*metrics.OF_LAGGED_RUNS, _moved)
+def _gains_of(part: Measurements) -> tuple[np.ndarray, float]:
+    """Return the gains [seed, lag] of the correction of a part, and the least gain without lag."""
+    table = part.of_game
+    return gains(table, part.rows[0].facts["correction"]).to_numpy(), least_gain(table)
 
 
 class ToleratedLagFigure(Figure):
@@ -180,7 +183,7 @@ class ToleratedLagFigure(Figure):
         {"system": "a2c", "correction": "none", "lag": 1, "called": ("none", "1")},
     )
     labels = {"correction": str, "lag": int}
-    measured = MEASURED
+    measured = (*metrics.OF_LAGGED_RUNS, metrics.lag_measures(*DIVERGENCES))
     words = {
         "steps": STEPS,
         "rate": RATE,
@@ -201,7 +204,7 @@ class ToleratedLagFigure(Figure):
         ),
         Table(
             ("lag",),
-            means_of(metrics.KL, metrics.TOTAL_VARIATION, metrics.SAMPLE_SIZE, CHI_SQUARED, M2, END),
+            means_of(*DIVERGENCES, END),
             "divergence without a correction",
             {"correction": "none"},
         ),
@@ -218,7 +221,7 @@ class ToleratedLagFigure(Figure):
         return [
             self.claim(
                 f"{first}-{second}",
-                above(paired(mean_share(shares(table, first)), mean_share(shares(table, second)))),
+                above(paired(mean_shares(table, first), mean_shares(table, second))),
                 guards,
                 first=first,
                 second=second,
@@ -227,8 +230,8 @@ class ToleratedLagFigure(Figure):
         ]
 
     def plot(self, table, stem):
-        means = {name: shares(table, name).mean() for name in table.names("correction")}
+        means = {}
+        for name in table.names("correction"):
+            share = lag_boundary.shares(gains(table, name).to_numpy(), least_gain(table))
+            means[name] = share[:, 1:].mean(axis=0)
         lag_plots.shares_kept(pd.DataFrame(means, LAGS).T, stem)
-
-
-FIGURE = ToleratedLagFigure()

@@ -12,7 +12,7 @@ from typing import Any
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import Measurements
-from ga3c_tf.reproduce.figures.metrics import BEST, FINAL, rolling_scores
+from ga3c_tf.reproduce.figures.metrics import FINAL, rolling_scores
 from ga3c_tf.reproduce.figures.normalized import RANDOM_POLICY_CELL, has_learned, papers_score, random_mean
 from ga3c_tf.reproduce.figures.plans import AGENTS, learning_spec
 from ga3c_tf.reproduce.figures.tables import means_of
@@ -41,7 +41,7 @@ class LearningCurvesFigure(Figure):
     main = (FINAL, "points")
     scores = (FINAL,)
     rows = ("game", "label")
-    columns = {**RANDOM_POLICY_CELL, **means_of(FINAL, BEST)}
+    columns = {**RANDOM_POLICY_CELL, **means_of(FINAL)}
 
     def planned(self, budget, game, seed):
         agents = AGENTS[budget]

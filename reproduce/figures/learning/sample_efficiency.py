@@ -9,7 +9,7 @@ from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import Measure
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, evaluations
 from ga3c_tf.reproduce.figures.plans import tuned_spec
-from ga3c_tf.reproduce.figures.tables import means_of, reached
+from ga3c_tf.reproduce.figures.tables import means_of, reached, time_of
 from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
 from ga3c_tf.reproduce.measures.estimates import paired
 from ga3c_tf.reproduce.measures.verdicts import above
@@ -63,7 +63,7 @@ class SampleEfficiencyFigure(Figure):
     columns = {
         **means_of(EVALUATED, EARLY),
         f"reached {GOOD:g}": reached(STEPS_TO),
-        **means_of(STEPS_TO, MINUTES_TO),
+        **{metric: time_of(metric) for metric in (STEPS_TO, MINUTES_TO)},
     }
 
     def planned(self, budget, game, seed):

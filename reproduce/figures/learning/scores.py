@@ -35,8 +35,8 @@ class ScoresFigure(Figure):
         Table(
             ("game",),
             {
-                "ours": table_3.with_interval,
-                **{method: table_3.published(method) for method in table_3.PUBLISHED},
+                "ours": table_3.of_tuned(table_3.with_interval),
+                **{name: table_3.of_tuned(table_3.published(name)) for name in table_3.PUBLISHED},
             },
             "published training scores of other systems",
         ),

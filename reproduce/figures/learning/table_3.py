@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ga3c_tf.reproduce.figures.plans import learning_spec, tuned_spec
 from ga3c_tf.reproduce.figures.tables import Cell
 from ga3c_tf.reproduce.measures import verdicts
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
-from ga3c_tf.reproduce.measures.text import mean_ci, number
+from ga3c_tf.reproduce.measures.text import game_title, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import Verdict, between
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, network_of
 from ga3c_tf.trained.intervals import mean_interval
@@ -158,6 +159,11 @@ def published(method: str) -> Cell:
     return lambda part: number(part.papers("published", method=method))
 
 
+def of_tuned(cell: Cell) -> Cell:
+    """Return a cell that is empty at other budgets, whose runs are too short to compare."""
+    return lambda part: cell(part) if part.budget == "tuned" else "-"
+
+
 def percent(part: Measurements) -> str:
     """Return a cell with the normalized score, such as '42 %'."""
     of_paper = share(part)
@@ -172,12 +178,16 @@ def answer(table: Measurements) -> str:
     reached = [game for game, finding in judged.items() if finding.kind in (REACHED, REPRODUCED)]
     alone = [game for game in reached if judged[game].estimate.n == 1]
     several = [game for game in reached if game not in alone]
-    lists = [", ".join(several)] if several else []
-    lists += [f"{', '.join(alone)}, one seed each"] if alone else []
+    lists = [_titles(several)] if several else []
+    lists += [f"{_titles(alone)}, one seed each"] if alone else []
     text = f"{len(reached)} of {len(judged)} games reach a normalized score of 95 %"
     text += f" ({'; '.join(lists)})" if lists else ""
     undecided = [game for game, finding in judged.items() if finding.kind == verdicts.INCONCLUSIVE]
-    text += f", {len(undecided)} undecided ({', '.join(undecided)})" if undecided else ""
+    text += f", {len(undecided)} undecided ({_titles(undecided)})" if undecided else ""
     shares = sorted(value for part in scored_games(table).values() if (value := share(part)) is not None)
     ends = dict.fromkeys(f"{100 * value:.0f}" for value in (*shares[:1], *shares[-1:]))
     return text + (f"; range {' to '.join(ends)} %" if ends else "")
+
+
+def _titles(games: Iterable[str]) -> str:
+    return ", ".join(map(game_title, games))

@@ -114,10 +114,7 @@ class PpsFigure(Figure):
         missing = Guard(RUNS_MISSING, empty or table.missing.applies)
         guards = [missing, table.several_machines, speed_changed(*pairs.values())]
         on_gpu = all(run.on_gpu for run in table.finished if run.spec.system == "ga3c")
-        means = map(number, ratios.mean())
-        papers = [number(papers_ratio(table, name)) for name in pairs]
-        note = f"ratios {', '.join(means)}; the paper's {', '.join(papers)}"
-        rise = above(growth(ratios, what="from one network to the next", note=note))
+        rise = above(growth(ratios))
         faster = all_above([pair.factor(what=name) for name, pair in pairs.items()])
         gpu_guards = [Guard(NEEDS_GPU, not on_gpu), *guards]
         where = with_or_without_gpu(table)
@@ -125,12 +122,6 @@ class PpsFigure(Figure):
             self.claim("faster", faster, [*guards, *table.unfair_to_a3c], where=where),
             self.claim("grows", rise, gpu_guards, table.judges_gpu),
         ]
-
-    def answer(self, table):
-        means = [number(float(pair.ratio.mean())) for pair in speed_ups(table).values()]
-        if "nan" in means or len(table.names("game")) > 1:
-            return ""
-        return f"GA3C / A3C with networks of growing size: {', '.join(means)}"
 
     def plot(self, table, stem):
         papers = {name: papers_ratio(table, name) for name in table.names("network")}

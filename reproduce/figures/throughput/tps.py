@@ -16,6 +16,7 @@ from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, speed_
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, pooled
 from ga3c_tf.reproduce.measures.verdicts import (
+    DECIDED,
     MARGIN,
     NOT_TRIED,
     SPEED_CHANGED,
@@ -126,7 +127,7 @@ class TpsFigure(Figure):
         agents, agents_guard = _ratios(table, "agents", most, fewer)
         predictors, guard = _ratios(table, "predictors", PAPERS_PREDICTORS, more, 1 / (1 + MARGIN))
         gap, compared = _gap(table)
-        changed = Guard(SPEED_CHANGED, bool(compared) and not measured_alike(compared))
+        changed = Guard(SPEED_CHANGED, bool(compared) and not measured_alike(compared), DECIDED)
         where = "" if all(run.on_gpu for run in table.finished) else "without a GPU, "
         tests: dict[str, tuple[Test, list[Guard]]] = {
             "most-agents": (all_above(agents, MARGIN), [agents_guard]),
