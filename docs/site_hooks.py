@@ -15,9 +15,9 @@ from mkdocs.structure.files import File, Files
 
 from ga3c_tf.config import Config, spelled
 from ga3c_tf.config.declaration import GROUPS, plain_text
-from ga3c_tf.config.declared.beyond import BEYOND_PAPER
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.config.rules import only_with
+from ga3c_tf.config.settings import BEYOND_PAPER
 from ga3c_tf.experience.columns import COLUMNS, along
 
 ROOT = Path(__file__).resolve().parents[1]

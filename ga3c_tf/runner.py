@@ -7,7 +7,7 @@ rejected at once.
 from __future__ import annotations
 
 import functools
-import importlib
+import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -290,5 +290,4 @@ def _training(
 
 def _system(config: Config) -> type[System]:
     """Return the class of the system that the settings name."""
-    module, _, name = SYSTEM_CLASSES[config.system].partition(":")
-    return getattr(importlib.import_module(module), name)
+    return pkgutil.resolve_name(SYSTEM_CLASSES[config.system])

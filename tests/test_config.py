@@ -369,23 +369,6 @@ def test_a_preset_gives_way_to_the_serial_system():
     assert config.num_predictors == Config().num_predictors and "--predictors" not in config.arguments()
 
 
-def test_serial_is_another_name_of_a_system():
-    by_alias = Config.from_preset("smoke", {"serial": True})
-    assert by_alias == Config.from_preset("smoke", {"system": "serial"})
-    assert by_alias == Config.from_preset("smoke", {"serial": True, "system": "serial"})
-    assert Config.from_values({"serial": True}) == Config(system="serial")
-    assert Config(system="serial").changed({"serial": True}) == Config(system="serial")
-    assert Config.from_values({"serial": False}) == Config()
-    with pytest.raises(
-        UserError, match="--serial is --system serial; it cannot be combined with --system a3c"
-    ):
-        Config.from_preset("smoke", {"serial": True, "system": "a3c"})
-    with pytest.raises(UserError, match=r"serial \(--serial\) is 1; it must be true or false"):
-        Config.from_values({"serial": 1})
-    with pytest.raises(UserError, match=r"system \(--system\) cannot change within a run"):
-        Config().changed({"serial": True})
-
-
 def test_numbers_and_paths_of_other_libraries_are_taken(tmp_path):
     config = Config(seed=np.int64(3), gamma=np.float32(0.5), num_agents=np.uint8(4), run_dir=tmp_path / "run")
     assert (config.seed, config.gamma, config.num_agents) == (3, 0.5, 4)
@@ -698,12 +681,12 @@ def test_a_preset_gives_way_to_what_is_given():
     assert Config.from_preset("default", {"minutes": None}).adjustment == "fast"
     assert Config.from_preset("paper", {"minutes": 1.0}).adjustment == "paper"
     assert Config.from_preset("default", {"adjustment": "off"}).adjustment == "off"
-    assert Config.from_preset("paper", {"serial": True}).adjustment == "off"
+    assert Config.from_preset("paper", {"system": "serial"}).adjustment == "off"
     assert Config.from_preset("nvlabs", {"system": "a2c"}).train_last_transition
     assert Config.from_preset("nvlabs", {}).episodes == 400_000
     assert Config.from_preset("nvlabs", {"steps": 5}).episodes is None
     with pytest.raises(UserError, match="--system serial requires --adjustment off"):
-        Config.from_preset("paper", {"serial": True, "adjustment": "fast"})
+        Config.from_preset("paper", {"system": "serial", "adjustment": "fast"})
 
 
 def test_a_tuned_preset_gives_way_to_what_excludes_a_part_of_it():

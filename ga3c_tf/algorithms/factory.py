@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Callable
 
 from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
@@ -43,8 +43,7 @@ def new_model(
     """
     if len(config.device_names) > 1:
         return new_replicas(config, spec, seed, say)
-    module, _, name = ALGORITHM_MODELS[config.algorithm].partition(":")
-    kind = getattr(importlib.import_module(module), name)
+    kind = pkgutil.resolve_name(ALGORITHM_MODELS[config.algorithm])
     if store is None and _is_compiled(config, device):
         try:
             return _compiled(kind, config, spec, seed, device, say)

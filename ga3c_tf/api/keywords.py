@@ -115,7 +115,6 @@ class TrainSettings(ChangeableSettings, total=False):
     seed: int | None
     run_dir: str | PathLike[str] | None
     rolling_episodes: int
-    serial: bool
 
 
 class RunChanges(ChangeableSettings, total=False):

@@ -43,9 +43,9 @@ class Component(NamedTuple):
             return {**process.facts, **process.measure(seconds)}
 
 
-def calls(config: Config, device: str, models: Iterable[str] = MODELS) -> Iterator[Component]:
-    """Yield the calls of each of `MODELS`, or of some of them."""
-    for name in models:
+def calls(config: Config, device: str) -> Iterator[Component]:
+    """Yield the calls of each of `MODELS`."""
+    for name in MODELS:
         yield Component(name, model_components, (config.replace(**MODELS[name]), device))
 
 

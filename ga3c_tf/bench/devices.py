@@ -73,8 +73,8 @@ def devices_report(result: Mapping[str, Any]) -> str:
 
 def _first(config: Config) -> Config:
     """Return the settings for the first device alone."""
-    kind, _, number = str(config.devices).split(",")[0].partition(":")
-    return config.replace(devices="cpu:1" if kind == "cpu" else f"{kind}:{number}", sync="mean")
+    first = str(config.devices).split(",")[0]
+    return config.replace(devices="cpu:1" if first.startswith("cpu") else first, sync="mean")
 
 
 def _windows(trainings: list[Config], seconds: float, say: Callable[[str], None]) -> dict[str, list[dict]]:

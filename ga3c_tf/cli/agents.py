@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, trust_option
+from ga3c_tf.cli.options import (
+    agent_argument,
+    agent_options,
+    checkpoint_option,
+    run_argument,
+    trust_option,
+)
 from ga3c_tf.cli.terminal import command_line, exit_on_signals
 from ga3c_tf.console import counted, warn
 from ga3c_tf.errors import UserError
@@ -87,9 +93,7 @@ def play(
     show_default=True,
     help="Number of whole episodes.",
 )
-@click.option(
-    "--checkpoint", default="best", show_default=True, help="'best', 'latest', or a number of agent steps."
-)
+@checkpoint_option
 @click.option(
     "--format",
     "form",
@@ -157,9 +161,7 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
     show_default=True,
     help="Episodes to play for a score in the metadata; published weights already have one.",
 )
-@click.option(
-    "--checkpoint", default="best", show_default=True, help="'best', 'latest', or a number of agent steps."
-)
+@checkpoint_option
 @trust_option
 def export(
     run: Path | None,
@@ -203,15 +205,12 @@ def named_agent(run: Path | None, pretrained: str | None, fetch: bool = True) ->
         fetch: whether published weights that are not here are fetched; otherwise the folder may only have
             their card.
     """
-    from ga3c_tf.trained.from_hub import is_on_hub
-    from ga3c_tf.trained.pretrained import agent_folder, published_card, published_folder
+    from ga3c_tf.trained.pretrained import agent_folder, published_folder
 
     if run is not None and pretrained is None:
         return agent_folder(run, fetch)
     if run is None and pretrained is not None:
-        if fetch or is_on_hub(pretrained):
-            return published_folder(pretrained)
-        return published_card(pretrained)
+        return published_folder(pretrained, fetch)
     raise UserError("name either a folder RUN or --pretrained weights")
 
 

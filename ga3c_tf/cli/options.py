@@ -14,9 +14,9 @@ from click.types import IntParamType, convert_type
 
 from ga3c_tf.config import MOST_EPISODE_STEPS, Config, is_optional, setting_type, spelled
 from ga3c_tf.config.declaration import GROUPS
-from ga3c_tf.config.declared.beyond import BEYOND_PAPER
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.config.rules import only_with
+from ga3c_tf.config.settings import BEYOND_PAPER
 
 FIRST = ("steps", "minutes", "episodes", "target_score", "seed", "run_dir")
 """Settings that most runs need, which the help shows in its first panel."""
@@ -67,11 +67,7 @@ def config_options(command):
     fields = dataclasses.fields(Config)
     names = [setting.name for group in GROUPS for setting in fields if setting.metadata["group"] == group]
     names.remove("env_id")
-    panel = Config.__dataclass_fields__["system"].metadata["group"].capitalize()
-    serial = click.option(
-        "--serial", flag_value=True, default=None, panel=panel, help="The same as --system serial."
-    )
-    return setting_options(names, PRESETS[USUAL_PRESET])(serial(command))
+    return setting_options(names, PRESETS[USUAL_PRESET])(command)
 
 
 def setting_options(names: Sequence[str], usual: Mapping[str, Any]):
@@ -168,6 +164,14 @@ def agent_argument(command):
     return click.argument("run", required=False, type=click.Path(path_type=Path))(command)
 
 
+checkpoint_option = click.option(
+    "--checkpoint",
+    default="best",
+    show_default=True,
+    help="'best' by rolling score, 'latest', or a number of agent steps.",
+)
+
+
 def agent_options(command):
     """Add the options that choose a trained agent and how it acts."""
     for option in (
@@ -192,12 +196,7 @@ def agent_options(command):
             show_default=True,
             help="Sample actions from the policy, or take the most probable one.",
         ),
-        click.option(
-            "--checkpoint",
-            default="best",
-            show_default=True,
-            help="'best' by rolling score, 'latest', or a number of agent steps.",
-        ),
+        checkpoint_option,
     ):
         command = option(command)
     return trust_option(command)

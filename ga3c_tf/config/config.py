@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 import typing
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +54,8 @@ class Config(Settings):
         if preset not in PRESETS:
             hint = did_you_mean(preset, list(PRESETS)) or f"; it must be one of {', '.join(PRESETS)}"
             raise UserError(f"unknown preset {preset!r}{hint}")
-        given = _by_name({name: value for name, value in given.items() if value is not None})
+        given = {name: value for name, value in given.items() if value is not None}
+        _check_names(given)
         values = preset_beside(preset, {name: _checked(name, value) for name, value in given.items()})
         if values.get("system") == "a3c":
             values.setdefault("num_agents", usable_cores())
@@ -74,7 +76,7 @@ class Config(Settings):
             UserError: a setting is unknown, cannot change within a run or has no effect here, or a value is
                 invalid.
         """
-        changes = _by_name(changes)
+        _check_names(changes)
         given = {name: value for name, value in changes.items() if value != getattr(self, name)}
         for name in given:
             if name in FIXED:
@@ -142,7 +144,8 @@ class Config(Settings):
         Raises:
             UserError: a setting is unknown (the message suggests similar names), or a value is invalid.
         """
-        return cls(**_by_name(values))
+        _check_names(values)
+        return cls(**values)
 
 
 FIXED: dict[str, str] = {
@@ -157,23 +160,8 @@ _TYPES = {
 }
 
 
-def _by_name(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values by name of setting, with `serial` in the place that it has today: it is a system.
-
-    Raises:
-        UserError: a name is not that of a setting (the message suggests similar names), or `serial` is beside
-            another system.
-    """
-    values = dict(values)
-    serial = values.pop("serial", False)
-    if not isinstance(serial, bool):
-        raise UserError(
-            f"serial (--serial) is {serial!r}; it must be true or false (it stands for system=serial)"
-        )
-    if serial and values.setdefault("system", "serial") != "serial":
-        raise UserError(
-            f"--serial is --system serial; it cannot be combined with --system {values['system']}"
-        )
+def _check_names(values: Iterable[str]) -> None:
+    """Raise a UserError for a name that is not that of a setting; the message suggests similar names."""
     names = [setting.name for setting in dataclasses.fields(Config)]
     for name in values:
         if name not in names:
@@ -181,7 +169,6 @@ def _by_name(values: dict[str, Any]) -> dict[str, Any]:
             raise UserError(
                 f"unknown setting {name!r}{f'; it is {meant} here' if meant else did_you_mean(name, names)}"
             )
-    return values
 
 
 def _checked(name: str, value: Any) -> Any:

@@ -39,8 +39,8 @@ ELSEWHERE = {
     "env_id": _row("env", "env_id", "env", "ATARI_GAME"),
 }
 """Names of settings in other programs, by setting and program."""
-OF_OTHER_COMMANDS = {"pretrained": "initial_weights"}
-"""Settings of a training by the name of an option that other commands have for the like."""
+OTHER_NAMES = {"pretrained": "initial_weights", "serial": "system"}
+"""Settings of a training by the name that other commands or earlier versions have for the like."""
 
 
 def setting_called(name: str) -> str | None:
@@ -57,4 +57,4 @@ def setting_called(name: str) -> str | None:
     for setting_name, row in ELSEWHERE.items():
         if any(plain == other.lower() for names in row.values() for other in names):
             return setting_name
-    return OF_OTHER_COMMANDS.get(plain)
+    return OTHER_NAMES.get(plain)

@@ -79,8 +79,8 @@ RULES = (
     Rule(
         ("t_max", "num_agents"),
         lambda config: (
-            (config.system, config.algorithm) != ("a2c", "dqn")
-            and config.system == "a2c"
+            config.system == "a2c"
+            and config.algorithm != "dqn"
             and config.num_agents * config.t_max > 100_000
         ),
         lambda config: (

@@ -17,6 +17,7 @@ from ga3c_tf.config.declared.beyond import BeyondPaperSettings
 from ga3c_tf.config.declared.devices import DeviceSettings
 from ga3c_tf.config.declared.environment import EnvironmentSettings
 from ga3c_tf.config.declared.learning import LearningSettings
+from ga3c_tf.config.declared.q_learning import QLearningSettings
 from ga3c_tf.config.declared.replay import ReplaySettings
 from ga3c_tf.config.declared.run import RunSettings
 from ga3c_tf.config.declared.workers import WorkerSettings
@@ -29,11 +30,20 @@ SMALLEST_SCREEN = 36
 """Least height and width in pixels of an image taken as a game's screen; smaller ones are grids of cells."""
 
 
+BEYOND_PAPER = {
+    setting.name
+    for part in (BeyondPaperSettings, QLearningSettings, ReplaySettings, DeviceSettings)
+    for setting in dataclasses.fields(part)
+} - {"device"}
+"""Names of the settings that the paper does not have."""
+
+
 @dataclass(frozen=True)
 class Settings(
     RunSettings,
     ReplaySettings,
     BeyondPaperSettings,
+    QLearningSettings,
     DeviceSettings,
     LearningSettings,
     WorkerSettings,

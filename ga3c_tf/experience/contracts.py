@@ -8,7 +8,6 @@ for each of them, tests/workers/test_contracts.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -121,19 +120,6 @@ class Learner(Protocol):
             batches: the batches; see `columns.Batch`.
             rates: learning rate and coefficients of these updates.
         """
-
-
-class Experience(Protocol):
-    """Where the batches of trainers come from: the training queue."""
-
-    def next(self) -> AbstractContextManager[list[Batch]]:
-        """Wait for a batch and for the permission to train on it, which lasts as long as the block.
-
-        Other batches that wait already may be given with it. There is none if this trainer should end.
-        """
-
-    def close(self) -> None:
-        """End all trainers. They finish the updates that they have begun, and those on older batches."""
 
 
 class BatchSource(Protocol):

@@ -146,21 +146,19 @@ class Adam(tf.Module):
         ]
 
 
-def clip_by_average_norm(gradient: tf.Tensor | None, clip_norm: float) -> tf.Tensor | None:
+def clip_by_average_norm(gradient: tf.Tensor, clip_norm: float) -> tf.Tensor:
     """Scale the gradient down so that its average norm, ||g|| / size, is at most `clip_norm`.
 
     With one optimizer, the authors clip the gradient of every variable by itself with TensorFlow 1's
     tf.clip_by_average_norm. With two optimizers (DUAL_RMSPROP) they use tf.clip_by_norm instead.
 
     Args:
-        gradient: Gradient g of one variable, float32 of any shape, or None.
+        gradient: Gradient g of one variable, float32 of any shape.
         clip_norm: Maximum average norm c; the result is g * c / max(||g|| / size, c).
 
     Returns:
-        A tensor of the gradient's shape; None where the gradient is None.
+        A tensor of the gradient's shape.
     """
-    if gradient is None:
-        return None
     average_norm = tf.norm(gradient) / tf.cast(tf.size(gradient), gradient.dtype)
     return gradient * (clip_norm / tf.maximum(average_norm, clip_norm))
 

@@ -70,10 +70,12 @@ def published_card(name: str) -> Path:
     return PUBLISHED / name
 
 
-def published_folder(name: str) -> Path:
-    """Return the folder of the published weights called `name`, and fetch them first if they are not here.
+def published_folder(name: str, fetch: bool = True) -> Path:
+    """Return the folder of the published weights called `name`.
 
-    A name like 'hf:OWNER/NAME' is one on the Hugging Face Hub.
+    Args:
+        name: name of the weights; one like 'hf:OWNER/NAME' is on the Hugging Face Hub.
+        fetch: whether weights that are not here are fetched; otherwise the folder may only have their card.
 
     Raises:
         UserError: no published weights have this name, or they cannot be fetched.
@@ -81,7 +83,7 @@ def published_folder(name: str) -> Path:
     if is_on_hub(name):
         return folder_from_hub(name, _cache())
     folder = published_card(name)
-    return folder if file_of(folder) else _cached(folder)
+    return folder if file_of(folder) or not fetch else _cached(folder)
 
 
 def agent_folder(source: Path | str, fetch: bool = True) -> Path:
@@ -90,8 +92,7 @@ def agent_folder(source: Path | str, fetch: bool = True) -> Path:
 
     Args:
         source: a run folder, a folder of weights, or the name of published weights, or 'hf:OWNER/NAME'.
-        fetch: whether published weights that are not here are fetched; otherwise the folder may only have
-            their card.
+        fetch: as for `published_folder`.
 
     Raises:
         UserError: there is no such folder, and no published weights have this name.
@@ -103,7 +104,7 @@ def agent_folder(source: Path | str, fetch: bool = True) -> Path:
     except FileNotFoundError:
         names = published_names()
         if str(source) in names:
-            return published_folder(str(source)) if fetch else published_card(str(source))
+            return published_folder(str(source), fetch)
         if close := did_you_mean(str(source), names):
             raise UserError(
                 f"{source} is not a run folder, and no published weights have this name{close}"

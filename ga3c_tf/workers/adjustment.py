@@ -34,9 +34,6 @@ class DynamicAdjustment(Worker):
         period: seconds for which a setting runs. The paper uses 60, the authors' code 20.
         warm_up: share of the period, from 0 to below 1, that is not measured after a change, since new agents
             have to start first.
-
-    Raises:
-        ValueError: the period or the warm-up is out of range.
     """
 
     def __init__(
@@ -52,10 +49,6 @@ class DynamicAdjustment(Worker):
         warm_up: float = 0.25,
     ):
         super().__init__("adjustment", errors)
-        if not (period > 0 and 0 <= warm_up < 1):
-            raise ValueError(
-                f"a period of {period} s with {warm_up} of it as warm-up leaves nothing to measure"
-            )
         self.search = search
         self._apply = apply
         self._samples = samples

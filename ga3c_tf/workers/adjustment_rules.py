@@ -96,22 +96,15 @@ class Search(ABC):
     measured.
 
     Args:
-        start: first setting; it is the accepted one until another setting is accepted.
+        start: first setting, within the limits; it is accepted until another setting is.
         limits: largest numbers of agents, predictors and trainers; the smallest number of each is 1.
         random: generator of the proposals. The same seed and the same measurements give the same proposals.
 
     Attributes:
         accepted: best setting so far, according to the rule.
-
-    Raises:
-        ValueError: the start is outside the limits.
     """
 
     def __init__(self, start: WorkerCounts, limits: WorkerCounts, random: np.random.Generator):
-        if not all(1 <= number <= limit for number, limit in zip(start, limits, strict=True)):
-            raise ValueError(
-                f"the start {tuple(start)} is not between (1, 1, 1) and the limits {tuple(limits)}"
-            )
         self.accepted = start
         self._limits = limits
         self._random = random

@@ -32,10 +32,9 @@ class Table(NamedTuple):
         return [*(HEADINGS.get(name, name.replace("_", " ")) for name in self.by), *self._cells, "seeds"]
 
     def rows(self, table: Measurements) -> list[list[str]]:
-        """Return the cells of each row of which a run has begun, and that has any number."""
+        """Return the cells of each row of which a run has begun."""
         parts = [part for _, part in table.select(**self.where).parts(*self.by)]
-        rows = [self._row(part) for part in parts if any(run.result for run in part.runs)]
-        return [row for row in rows if {*row[len(self.by) : -1]} - {"", "-"}]
+        return [self._row(part) for part in parts if any(run.result for run in part.runs)]
 
     def _row(self, part: Measurements) -> list[str]:
         facts = {**part.rows[0].facts, "added": "added" if part.has_added else "planned"}

@@ -123,7 +123,7 @@ def jackknife(values: np.ndarray, statistic: Callable[[np.ndarray], float], axis
     """
     n = values.shape[axis]
     if n < 2:
-        return pd.Series([statistic(values)] * n, dtype=float)
+        return pd.Series([statistic(values) for _ in range(n)], dtype=float)
     left_out = [statistic(np.delete(values, seed, axis)) for seed in range(n)]
     return pd.Series(n * statistic(values) - (n - 1) * np.array(left_out))
 

@@ -93,7 +93,7 @@ def _tables(chapter: Chapter) -> Iterator[ShownTable]:
     for game, part in chapter.figure.parts(chapter.results).items():
         for place, table in enumerate(chapter.figure.tables):
             rows = table.rows(part)
-            if rows:
+            if any({*row[len(table.by) : -1]} - {"", "-"} for row in rows):
                 title = ", ".join(filter(None, (game_title(game), table.title)))
                 yield _shown(title or "values", table.header, rows, bool(place) or len(rows) > OPEN_ROWS)
 

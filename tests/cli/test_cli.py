@@ -72,7 +72,8 @@ def test_train_has_an_option_for_every_setting():
         "--steps",
         "--minutes",
         "--episodes",
-        "--serial",
+        "--system",
+        "serial",
         "--preset",
         "--json",
         "--preprocessing",
@@ -210,7 +211,7 @@ def test_games_lists_the_atari_ids():
             ["train", "CartPole-v1", "--system", "a2c", "--adjustment", "fast"],
             "a2c requires --adjustment off",
         ),
-        (["train", "CartPole-v1", "--system", "a3c", "--serial"], "--serial is --system serial"),
+        (["train", "CartPole-v1", "--serial"], "No such option '--serial'; it is --system here"),
         (["train", "CartPole-v1", "--system", "a3c", "--device", "gpu"], "--system a3c computes on the CPU"),
         (
             ["train", "CartPole-v1", "--system", "a2c", "--min-training-batch", "0"],
@@ -966,7 +967,8 @@ def test_serial_gives_the_same_weights_to_the_last_bit(tmp_path):
         done = ga3c_tf(
             "train",
             "ALE/Pong-v5",
-            "--serial",
+            "--system",
+            "serial",
             "--agents",
             2,
             "--seed",
@@ -1091,7 +1093,18 @@ def test_user_code_that_ends_the_program_has_failed(tmp_path, quit_at, code, wor
     (tmp_path / "quitter.py").write_text(QUITTER)
     command, *options = words
     environment = {**ENVIRONMENT, "QUIT_AT": ""}
-    training = ("train", "quitter:Quitter-v0", "--serial", "--agents", 2, "--steps", 60, "--run-dir", "run")
+    training = (
+        "train",
+        "quitter:Quitter-v0",
+        "--system",
+        "serial",
+        "--agents",
+        2,
+        "--steps",
+        60,
+        "--run-dir",
+        "run",
+    )
     if command != "train":
         assert ga3c_tf(*training, env=environment, cwd=tmp_path).returncode == 0
     film = ("play", "run", "--video", "film.gif", "--episodes", 3, "--trust-code")
@@ -1112,7 +1125,18 @@ def test_a_training_needs_no_standard_streams(tmp_path, closed):
         for descriptor in closed:
             os.close(descriptor)
 
-    words = ("train", "CartPole-v1", "--serial", "--agents", 2, "--steps", 50, "--run-dir", tmp_path / "run")
+    words = (
+        "train",
+        "CartPole-v1",
+        "--system",
+        "serial",
+        "--agents",
+        2,
+        "--steps",
+        50,
+        "--run-dir",
+        tmp_path / "run",
+    )
     done = ga3c_tf(*words, fresh=True, preexec_fn=close)
     assert done.returncode == 0
     assert max(int(path.name) for path in (tmp_path / "run" / "checkpoints").glob("0*")) >= 50

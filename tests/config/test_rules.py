@@ -208,11 +208,11 @@ def test_a_start_checks_the_settings_once(way, monkeypatch, tmp_path):
     if way == "Python":
         monkeypatch.setattr("ga3c_tf.api.run._run", lambda training, *_, **__: started.append(training))
         ga3c_tf.train(
-            "CartPole-v1", preset="smoke", serial=True, clip_ratio=0.1, run_dir=str(tmp_path / "run")
+            "CartPole-v1", preset="smoke", system="serial", clip_ratio=0.1, run_dir=str(tmp_path / "run")
         )
     else:
         monkeypatch.setattr(training_commands, "_run", lambda training, *_: started.append(training))
-        words = ["CartPole-v1", "--preset", "smoke", "--serial", "--clip-ratio", "0.1", "--run-dir"]
+        words = ["CartPole-v1", "--preset", "smoke", "--system", "serial", "--clip-ratio", "0.1", "--run-dir"]
         cli.commands["train"].main([*words, str(tmp_path / "run")], standalone_mode=False)
     [training] = started
     assert checks == ["check_conflicts", "check_effects"]

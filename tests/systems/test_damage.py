@@ -39,7 +39,8 @@ def run(tmp_path_factory):
     words = [
         "train",
         "CartPole-v1",
-        "--serial",
+        "--system",
+        "serial",
         "--agents",
         "2",
         "--steps",

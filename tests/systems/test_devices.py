@@ -20,7 +20,18 @@ from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.training import Training
 
 TRAIN = ("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--log-seconds", 0.2)
-SERIAL = ("train", "MinAtar/Breakout-v1", "--preset", "smoke", "--seed", 1, "--serial", "--steps", 2500)
+SERIAL = (
+    "train",
+    "MinAtar/Breakout-v1",
+    "--preset",
+    "smoke",
+    "--seed",
+    1,
+    "--system",
+    "serial",
+    "--steps",
+    2500,
+)
 LARGE = ("--min-training-batch", 600)
 """Large enough a batch for two devices to compute on."""
 

@@ -73,7 +73,16 @@ def test_a_broken_pipe_of_the_environments_own_is_told_as_its_error(tmp_path):
     with errors_told(writer):
         raise ServerGone
     assert not reader.poll()
-    words = ("train", "helpers:BrokenPipe-v0", "--preset", "smoke", "--serial", "--run-dir", tmp_path / "run")
+    words = (
+        "train",
+        "helpers:BrokenPipe-v0",
+        "--preset",
+        "smoke",
+        "--system",
+        "serial",
+        "--run-dir",
+        tmp_path / "run",
+    )
     done = ga3c_tf(*words)
     assert done.returncode == 1 and "the simulator is gone" in done.stderr
 
@@ -130,7 +139,8 @@ def test_thousands_of_episodes_may_end_in_one_round_of_the_serial_mode(tmp_path)
         "helpers:OneStep-v0",
         "--preset",
         "smoke",
-        "--serial",
+        "--system",
+        "serial",
         "--agents",
         4000,
         "--steps",

@@ -40,7 +40,7 @@ def test_cartpole_is_learned_by_the_asynchronous_system(tmp_path):
 
 @pytest.mark.slow
 def test_cartpole_is_learned_by_the_serial_system(tmp_path):
-    options = ["--serial", "--steps", 100_000, "--agents", 8, "--min-training-batch", 0]
+    options = ["--system", "serial", "--steps", 100_000, "--agents", 8, "--min-training-batch", 0]
     assert train_and_evaluate(tmp_path / "run", "CartPole-v1", *options, seed=1) >= 100
 
 

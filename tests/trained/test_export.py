@@ -406,7 +406,7 @@ def test_a_run_is_exported_by_the_command_with_its_score(run, tmp_path):
 def test_a_run_in_a_folder_of_any_name_is_trained_resumed_evaluated_and_exported(tmp_path, name):
     folder = tmp_path / os.fsdecode(name)
     run = folder / "run"
-    words = ("train", "CartPole-v1", "--serial", "--agents", 2, "--steps", 50, "--run-dir", run)
+    words = ("train", "CartPole-v1", "--system", "serial", "--agents", 2, "--steps", 50, "--run-dir", run)
     for arguments in (
         words,
         ("resume", run, "--steps", 90),

@@ -274,14 +274,6 @@ def test_the_limits_are_kept(rule, limits):
         assert {setting[index] for setting in tried} == set(range(1, limit + 1))
 
 
-@pytest.mark.parametrize(
-    "start", [WorkerCounts(4, 2, 1), WorkerCounts(3, 3, 1), WorkerCounts(3, 2, 2), WorkerCounts(0, 1, 1)]
-)
-def test_a_start_beyond_the_limits_is_refused(start):
-    with pytest.raises(ValueError, match="limits"):
-        searching(FastSearch, start=start, limits=WorkerCounts(3, 2, 1))
-
-
 # The rules, on hand-made rates
 
 
@@ -633,9 +625,3 @@ def test_an_error_of_apply_is_noted_and_wakes_the_system():
     assert len(wake) == 1
     with pytest.raises(OSError, match="no process"):
         errors.check()
-
-
-@pytest.mark.parametrize("settings", [{"period": 0.0}, {"warm_up": 1.0}, {"warm_up": -0.1}])
-def test_a_period_without_time_to_measure_is_refused(settings):
-    with pytest.raises(ValueError, match="nothing to measure"):
-        DynamicAdjustment(searching(FastSearch), print, lambda: 0, print, errors_of_threads(), **settings)

@@ -123,21 +123,17 @@ class ActorCritic:
             ValueError: the states or the carry have another shape or type than those of the network.
         """
         check_states(states, self.states)
-        if self.has_memory:
-            return self._predict_with(states, carry)
         with tf.device(self._device):
-            policy, values, version = self._predict(tf.constant(states))
-        return Prediction(policy.numpy(), values.numpy(), int(version.numpy()))
-
-    def _predict_with(self, states: np.ndarray, carry: np.ndarray) -> Prediction:
-        shape = (len(states), len(self.initial_carry))
-        if carry.shape != shape:
-            raise ValueError(f"the carry has the shape {carry.shape}; the model takes {shape}")
-        with tf.device(self._device):
-            policy, values, version, after = self._predict(
-                tf.constant(states), tf.constant(carry, tf.float32)
-            )
-        return Prediction(policy.numpy(), values.numpy(), int(version.numpy()), after.numpy())
+            inputs = [tf.constant(states)]
+            if self.has_memory:
+                shape = (len(states), len(self.initial_carry))
+                if carry.shape != shape:
+                    raise ValueError(f"the carry has the shape {carry.shape}; the model takes {shape}")
+                inputs.append(tf.constant(carry, tf.float32))
+            policy, values, version, *after = self._predict(*inputs)
+        return Prediction(
+            policy.numpy(), values.numpy(), int(version.numpy()), *(carry.numpy() for carry in after)
+        )
 
     def gradients(self, batch: Batch, beta: float) -> Gradients:
         """Compute losses and gradients of one batch.

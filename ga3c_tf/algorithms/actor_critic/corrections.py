@@ -84,11 +84,6 @@ class Correction:
             return self.mask.bounds._replace(lowest_probability=bounds.lowest_probability)
         return bounds
 
-    @property
-    def reads_version(self) -> bool:
-        """Whether `estimate` reads the number of updates done."""
-        return self.trust_region is not None and self.trust_region.reads_version
-
     def estimate(self, batch: Batch, logarithms: tf.Tensor) -> Estimate:
         """Return the objective of the policy and the targets of the values.
 

@@ -90,7 +90,7 @@ def find_loss(config: Config, num_actions: int) -> Loss:
         correction = correction_of(config)
         compute = partial(_actor_critic, correction=correction, min_policy=config.min_policy)
         columns = frozenset(("actions", *correction.columns))
-        return Loss(compute, columns, correction.reads_version, correction.bounds, correction.scales_step)
+        return Loss(compute, columns, False, correction.bounds, correction.scales_step)
     check_name("loss", name)
     function = users_function(name, f"loss {name!r}")
     return _probed(name, lambda batch: function(batch, config), num_actions)

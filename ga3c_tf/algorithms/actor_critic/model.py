@@ -80,24 +80,10 @@ class Model(NetworkModel):
         self._divergence = DivergenceSampler(actor_critic.loss.bounds, is_behavior=store is not None)
 
     def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
-        """Return policy [B, A] float32, values [B] float32 and version for states [B, *state_shape].
-
-        A network with memory also takes the carry before each state, [B, H], and gives that after it. The
-        weights used include every update up to this version. An update still running in another thread may be
-        included in some of them.
-
-        Raises:
-            ValueError: the states or the carry have another shape or type than those of the network.
-        """
         return self._actor_critic.predict(states, carry)
 
     def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
         """Update the weights on each batch. Skip an update whose losses or gradients are not finite.
-
-        Args:
-            batches: training batches with states of the model's shape and type, and the columns that the loss
-                reads.
-            rates: learning rate, and weight of the entropy.
 
         Raises:
             ValueError: an error of `ActorCritic.gradients`.

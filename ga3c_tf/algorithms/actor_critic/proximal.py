@@ -113,7 +113,7 @@ def proximal_of(config: Config, actor_critic: ActorCritic) -> Proximal | None:
         UserError: the network has memory, or changes itself where it is called.
     """
     for part, kind in KINDS.items():
-        if PROXIMAL.name in actor_critic.loss.columns and part in config.correction_parts:
+        if part in config.correction_parts:
             if actor_critic.has_memory:
                 raise UserError(f"--correction {config.correction} is not for networks with memory")
             try:

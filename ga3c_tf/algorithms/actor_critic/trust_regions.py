@@ -26,11 +26,9 @@ class TrustRegion(ABC):
 
     Attributes:
         columns: columns of the trajectory that it reads, besides those of advantages.
-        reads_version: whether it reads the number of updates done.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("mu_log_probabilities",)
-    reads_version: ClassVar[bool] = False
 
     @property
     def bounds(self) -> Bounds:
@@ -101,7 +99,6 @@ class LogLinear(Decoupled):
     """
 
     columns = ("mu_log_probabilities", "versions")
-    reads_version = True
 
     def numerator(self, batch: Batch, log_pi: tf.Tensor) -> tf.Tensor:
         updates = tf.cast(batch.version - batch.versions, tf.float32)

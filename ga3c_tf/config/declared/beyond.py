@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 from ga3c_tf.config.corrections import CLIPPED, OF_LAG, PROXIMAL, problem_of
 from ga3c_tf.config.declaration import ACTOR_CRITIC, OWN, SCREENS, SET, WITH_SEGMENTS, beside, declare
 from ga3c_tf.config.declared.learning import VARIABLES
-from ga3c_tf.config.declared.q_learning import QLearningSettings
 from ga3c_tf.config.declared.workers import ONE_MODEL
 
 FROM_THE_START = "the run's weights began with it"
@@ -16,7 +14,7 @@ OWN_NETWORK = beside(network=OWN, because="it has its own")
 
 
 @dataclass(frozen=True)
-class BeyondPaperSettings(QLearningSettings):
+class BeyondPaperSettings:
     """What the paper does not use."""
 
     advantage: str = declare(
@@ -209,7 +207,3 @@ class BeyondPaperSettings(QLearningSettings):
         choices=("float32", "mixed_bfloat16", "auto"),
         systems=ONE_MODEL,
     )
-
-
-BEYOND_PAPER = tuple(setting.name for setting in dataclasses.fields(BeyondPaperSettings))
-"""Names of these settings."""

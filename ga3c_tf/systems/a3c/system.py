@@ -102,7 +102,7 @@ class A3C(System):
 
     def keep_up(self) -> None:
         super().keep_up()
-        self._collect()  # of updates
+        self._collect_updates()
 
     def stop(self) -> None:
         self._stopped = True

@@ -100,11 +100,6 @@ class BatchQueue:
         return len(self._segments.messages)
 
     @property
-    def gathered_states(self) -> int:
-        """Number of states taken in so far."""
-        return self._segments.gathered
-
-    @property
     def is_behind(self) -> bool:
         """Whether the queue is more than half full."""
         room = self.num_agents * self._config.segments_per_agent

@@ -61,9 +61,9 @@ class GA3C(System):
         if config.scheduling == "tuned":
             permits = updates_at_once(session.device, usable_cores())
         source = session.new_source(config.min_training_batch)
-        segments = Segments(session.training_queue, self.agents.replies, source, session.lag_limit)
+        self._segments = Segments(session.training_queue, self.agents.replies, source, session.lag_limit)
         most = 1 if config.has_minibatches else session.model.updates_per_call
-        self._batches = BatchQueue(config, segments, permits, session.errors, most)
+        self._batches = BatchQueue(config, self._segments, permits, session.errors, most)
         self._requests = RequestQueue(config, self.agents.prediction_queue, self._batches)
         self._update_limit = UpdateLimit()
         self._changing = threading.RLock()
@@ -124,7 +124,7 @@ class GA3C(System):
             predictors=self.agents.prediction_queue.readers,
             trainers=self.session.training_queue.readers,
             requests=len(self.agents.prediction_queue),
-            gathered=self._batches.gathered_states,
+            gathered=self._segments.gathered,
             workers_to_keep=self._workers_to_keep(),
         )
 

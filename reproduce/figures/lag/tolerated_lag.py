@@ -10,6 +10,7 @@ score, and the gain without lag is the mean over the seeds.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -174,16 +175,16 @@ class ToleratedLagFigure(Figure):
     only = tuple(STEPS)
     counts = {"quick": LEAST_SEEDS}
     first_seed = FIRST_SEED
-    looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
+    looks: Sequence[int] = (LEAST_SEEDS, 2 * LEAST_SEEDS)
     main = (SCORE, "points")
-    scores = (SCORE, END)
+    scores: Sequence[str] = (SCORE, END)
     by_game = True
     smoke = (
         {"system": "a2c", "correction": "none", "called": ("none", "0")},
         {"system": "a2c", "correction": "none", "lag": 1, "called": ("none", "1")},
     )
     labels = {"correction": str, "lag": int}
-    measured = (*metrics.OF_LAGGED_RUNS, metrics.lag_measures(*DIVERGENCES))
+    measured: Sequence[Any] = (*metrics.OF_LAGGED_RUNS, metrics.lag_measures(*DIVERGENCES))
     words = {
         "steps": STEPS,
         "rate": RATE,
@@ -192,7 +193,7 @@ class ToleratedLagFigure(Figure):
         "last": LAGS[-1],
         "clip": CLIP_RATIO,
     }
-    tables = (
+    tables: Sequence[Table] = (
         Table(
             ("correction",),
             {
@@ -233,5 +234,5 @@ class ToleratedLagFigure(Figure):
         means = {}
         for name in table.names("correction"):
             share = lag_boundary.shares(gains(table, name).to_numpy(), least_gain(table))
-            means[name] = share[:, 1:].mean(axis=0)
+            means[name] = pd.DataFrame(share[:, 1:]).mean().to_numpy()
         lag_plots.shares_kept(pd.DataFrame(means, LAGS).T, stem)

@@ -9,7 +9,7 @@ from commands import ga3c_tf
 from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, read_rows
 from ga3c_tf.trained.policies import TrainedAgent
 
-TRAIN = ["CartPole-v1", "--serial", "--agents", "2", "--seed", "1", "--min-training-batch", "10"]
+TRAIN = ["CartPole-v1", "--system", "serial", "--agents", "2", "--seed", "1", "--min-training-batch", "10"]
 ENDS = (600, 1200, 1800)
 """Agent steps at which its sessions end."""
 COMPILING = "compiling the model"
