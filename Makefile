@@ -28,8 +28,9 @@ reproduce: $(STAMP)
 	$(BIN)/ga3c-tf report --out $(FIRST)
 	@echo "What was found: $(FIRST)/README.md, $(FIRST)/figures/wall-clock-quick.png"
 
+# Two files at a time, whatever the number of cores: some tests train with four processes and more.
 test: $(TESTED)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 test-slow: $(TESTED)
 	$(BIN)/python -m pytest -m slow --timeout 1200

@@ -98,6 +98,7 @@ setup(
         "dev": [
             "pytest>=8",
             "pytest-timeout>=2.3",
+            "pytest-xdist>=3.6",
             "build>=1.2",
             "setuptools>=64",
             "onnxruntime>=1.20,<2",

@@ -49,7 +49,7 @@ def test_importing_the_package_loads_nothing_heavy():
 
 def test_a_resumed_serial_run_has_other_global_random_numbers(tmp_path, capsys):
     """Its environment draws the score of each episode from the global generator."""
-    settings = {**SMALL, "serial": True, "run_dir": str(tmp_path / "run"), "callbacks": None}
+    settings = {**SMALL, "system": "serial", "run_dir": str(tmp_path / "run"), "callbacks": None}
     before = random.getstate(), str(np.random.get_state())  # noqa: NPY002
     run = ga3c_tf.train("helpers:Lottery-v0", steps=40, **settings)
     first = run.episodes()["score"]
@@ -76,7 +76,7 @@ def test_normalized_observations_are_measured_before_the_training_and_kept(tmp_p
     "system",
     [
         {"system": "ga3c"},
-        {"serial": True},
+        {"system": "serial"},
         pytest.param({"system": "a2c"}, marks=pytest.mark.slow),
         pytest.param({"system": "a3c"}, marks=pytest.mark.slow),
     ],
@@ -182,7 +182,7 @@ def test_one_environment_for_all_agents_is_refused(tmp_path, pass_on, wrapped):
     gymnasium.registry.pop("Ga3cTest/Shared-v0", None)
 
 
-@pytest.mark.parametrize("system", [{"serial": True}, {"system": "ga3c"}])
+@pytest.mark.parametrize("system", [{"system": "serial"}, {"system": "ga3c"}])
 def test_an_environment_may_change_the_working_folder(tmp_path, monkeypatch, system):
     """It finds its files there, and the program finds its own where it was."""
     for name in ("here", "there"):

@@ -197,7 +197,7 @@ def test_the_serial_switch_of_earlier_versions_is_a_system():
             assert migrated({SCHEMA: version, **recorded, "serial": serial}).settings == today
         assert first_form(today) == recorded | ({"serial": True} if serial else {})
     assert Config.from_json(json.dumps({"serial": True})) == Config(system="serial")
-    with pytest.raises(UserError, match=r"serial .* is 'x'; it must be true or false"):
+    with pytest.raises(UserError, match="unknown setting 'serial'"):
         Config.from_json(json.dumps({"serial": "x"}))
 
 

@@ -78,7 +78,6 @@ def _phrased(figure: str, claim: Claim) -> str:
         limit=Number(limit),
         game=game_title(claim.game),
         claim=claim.text,
-        key=claim.key,
         what=estimate.what,
         note=estimate.note,
     )

@@ -24,10 +24,18 @@ from ga3c_tf.config.declaration import (
 )
 from ga3c_tf.config.presets import BUDGETS, PRESETS, preset_beside
 from ga3c_tf.config.rules import check_effects, conflicts, only_with, unread
-from ga3c_tf.config.settings import Settings
+from ga3c_tf.config.settings import BEYOND_PAPER, Settings
 from ga3c_tf.errors import UserError
 
 FIELDS = {setting.name: setting for setting in dataclasses.fields(Config)}
+
+
+def test_settings_of_other_algorithms_and_of_several_devices_are_not_in_the_paper():
+    others = {
+        name for name, setting in FIELDS.items() if set(setting.metadata["algorithms"]) <= {"pqn", "dqn"}
+    }
+    assert {"epsilon", "replay_size"} <= others <= BEYOND_PAPER
+    assert "devices" in BEYOND_PAPER and not BEYOND_PAPER & {"device", "t_max", "beta", "min_training_batch"}
 
 
 def is_allowed(name, value):

@@ -23,6 +23,7 @@ from ga3c_tf.reproduce.measures.estimates import (
     Effect,
     equality,
     growth,
+    jackknife,
     paired,
     paired_ratio,
     pooled,
@@ -102,6 +103,20 @@ def test_the_signed_rank_test_counts_all_flips_of_signs():
     share = np.mean(np.abs(sums) >= abs(np.dot(np.sign(differences), ranks)))
     assert signed_rank(differences).p == pytest.approx(share)
     assert signed_rank([0.0, 0.0]).p == 1.0
+
+
+def test_the_jackknife_has_the_scatter_of_a_denominator_that_all_seeds_share():
+    """As the formula for the error of a ratio of means (Cochran 1977), which pairs would leave out."""
+    rng = np.random.default_rng(0)
+    gains = rng.normal((5.0, 10.0), (0.1, 1.0), (200, 2))
+    values = jackknife(gains, lambda seeds: seeds[:, 0].mean() / seeds[:, 1].mean())
+    ratio = gains[:, 0].mean() / gains[:, 1].mean()
+    residuals = gains[:, 0] - ratio * gains[:, 1]
+    error = residuals.std(ddof=1) / gains[:, 1].mean() / math.sqrt(200)
+    assert values.mean() == pytest.approx(ratio, rel=1e-3)
+    assert values.std() / math.sqrt(200) == pytest.approx(error, rel=0.01)
+    assert jackknife(gains[:1], np.mean).tolist() == [gains[0].mean()]
+    assert jackknife(gains[:0], np.mean).empty
 
 
 def test_looks_multiply_the_p_value():

@@ -7,8 +7,15 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures import registry
 from ga3c_tf.reproduce.figures.measurements import Measurements, speed_changed
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.figures.tables import Table, mean_of
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES
+from ga3c_tf.reproduce.figures.tables import Table, mean_of, time_of
+from ga3c_tf.reproduce.measures.verdicts import (
+    HOLDS,
+    INCONCLUSIVE,
+    NO_DIFFERENCE,
+    RUNS_MISSING,
+    SEVERAL_MACHINES,
+    Verdict,
+)
 from ga3c_tf.reproduce.runs.comparable import measured_alike
 from ga3c_tf.reproduce.runs.specs import run_spec
 
@@ -69,7 +76,8 @@ def test_pairs_whose_calibrations_differ_are_left_out():
 def test_with_too_few_pairs_left_nothing_is_decided_and_all_are_shown():
     pairs = pairs_of(lambda run: calibrated(run, (1, 2)))
     assert list(pairs.first.index) == [1, 2, 3, 4] and pairs.changed
-    assert speed_changed(pairs).applies
+    guard = speed_changed(pairs)
+    assert guard.stops(Verdict(HOLDS)) and not guard.stops(Verdict(INCONCLUSIVE, NO_DIFFERENCE))
 
 
 def test_runs_that_begin_within_a_minute_are_alike_and_those_of_two_machines_are_not():
@@ -99,9 +107,17 @@ def test_a_run_that_diverged_scores_as_the_random_policy():
 
 def test_a_table_has_a_row_for_each_part_of_which_a_run_has_begun():
     shown = Table(("game", "system"), {"PPS": mean_of("pps")}, where={"seed": (1, 2, 3)})
-    assert shown.header == ["game", "system", "PPS", "not finished", "runs"]
-    assert shown.rows(table())[0] == ["pong", "GA3C", "20 [-4.84, 44.8]", "", "3"]
+    assert shown.header == ["game", "system", "PPS", "not finished", "seeds"]
+    assert shown.rows(table())[0] == ["Pong", "GA3C", "20 [-4.84, 44.8]", "", "3"]
     assert shown.rows(table(result={})) == []
+
+
+def test_a_table_counts_seeds_and_has_no_mean_of_the_times_of_the_fastest_runs():
+    whole = table(lambda spec: {"s": 2.0})
+    shown = Table(("game",), {"PPS": mean_of("s", system="GA3C"), "time": time_of("s")})
+    assert shown.rows(whole) == [["Pong", "2 [2, 2]", "2 [2, 2]", "", "4"]]  # of 8 runs
+    some = table(lambda spec: {"s": 2.0} if spec.seed > 1 else {})
+    assert shown.rows(some) == [["Pong", "2 [2, 2] (3 seeds)", "-", "", "4"]]
 
 
 @pytest.mark.parametrize("name", FIGURES)

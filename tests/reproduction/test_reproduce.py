@@ -730,7 +730,7 @@ def test_changed_code_of_a_method_of_ones_own_is_told(tmp_path, monkeypatch):
 def test_a_stale_page_is_noticed(smoke, tmp_path):
     copy = shutil.copytree(smoke, tmp_path / "out")
     page = copy / "pages" / "scores.md"
-    page.write_text(page.read_text().replace("| pong |", "| ping |"))
+    page.write_text(page.read_text().replace("| Pong |", "| Ping |"))
     done = ga3c_tf("report", "--check", "--out", copy)
     assert done.returncode == 1 and "is stale" in done.stderr and len(done.stderr.splitlines()) == 1
     assert ga3c_tf("report", "--out", copy).returncode == 0

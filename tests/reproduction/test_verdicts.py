@@ -82,6 +82,8 @@ def test_a_claim_has_the_verdict_of_its_test(test, kind, reason):
 
 def test_the_least_favorable_comparison_is_shown():
     assert verdict(all_above([estimate(3.0), estimate(1.0), estimate(2.0)])).estimate.effect == 1.0
+    wide = Effect(2.0, 0.1, 3.9, 0.04, 5, freedom=4)
+    assert verdict(all_above([estimate(1.0, p=0.2), wide])).estimate == wide  # the least certain one
 
 
 def test_p_values_of_a_family_are_corrected_by_holms_method():

@@ -215,12 +215,12 @@ class Breaking(helpers.ShortIsBad):
     ("where", "act", "settings", "ended"),
     [
         ("never", fail, {"env": "CartPole-v1", "steps": 100, "system": "a2c"}, outcomes.STEPS),
-        ("log", fail, {"env": "CartPole-v1", "steps": 100, "serial": True}, None),
-        ("begin", interrupt, {"env": "CartPole-v1", "minutes": 1, "serial": True}, outcomes.INTERRUPTED),
+        ("log", fail, {"env": "CartPole-v1", "steps": 100, "system": "serial"}, None),
+        ("begin", interrupt, {"env": "CartPole-v1", "minutes": 1, "system": "serial"}, outcomes.INTERRUPTED),
         (
             "never",
             fail,
-            {"env": lambda render_mode=None: Breaking(), "steps": 100, "serial": True},
+            {"env": lambda render_mode=None: Breaking(), "steps": 100, "system": "serial"},
             outcomes.FAILED,
         ),
     ],

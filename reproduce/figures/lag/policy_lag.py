@@ -137,7 +137,7 @@ def _compared(groups: list[pd.Series], metric: str, looks: int) -> Test:
         return above(estimate)
     ratio = Effect(ratio=True)
     if min(map(len, groups)) and min(group.min() for group in groups) > 0:
-        ratio = welch(np.log(groups[0]), np.log(groups[1]), ratio=True, what="ratio of the scores")
+        ratio = welch(np.log(groups[0]), np.log(groups[1]), ratio=True)
     return above(estimate, like=ratio.looked(looks))
 
 

@@ -127,10 +127,8 @@ class EnvironmentsFigure(Figure):
         both = {game: part for game, part in both.items() if other in part.names("system")}
         shares = {game: _shares(part) for game, part in both.items()}
         compared = {game: share for game, share in shares.items() if share}
-        differences = [f"{game} {np.mean(x) - np.mean(y):+.0f}" for game, (x, y) in compared.items()]
-        note = f"in points of the normalized score, on average over {', '.join(differences)}"
         looks = 2 if any(both[game].has_added for game in compared) else 1
-        estimate = pooled([(x, y) for x, y in compared.values()], -MARGIN, note=note).looked(looks)
+        estimate = pooled([(x, y) for x, y in compared.values()], -MARGIN).looked(looks)
         # In a game with both systems, some runs have begun but not all have ended.
         missing = any(part.missing.applies and part.begun for part in both.values())
         nothing = not any(scored(part.select(system=other), EVALUATED, FINAL) for part in both.values())

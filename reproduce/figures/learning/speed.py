@@ -79,15 +79,11 @@ class SpeedFigure(Figure):
         scores = Effect()
         guards = [every, table.several_machines]
         if len(frames):
-            most = frames.idxmax()
-            least = frames.idxmin()
-            pairs = table.pairs(MEAN, {"label": most}, {"label": least})
-            scores = pairs.difference(what=f"score of '{most}' minus '{least}'")
-            scores = scores.looked(2 if table.has_added else 1)
+            pairs = table.pairs(MEAN, {"label": frames.idxmax()}, {"label": frames.idxmin()})
+            scores = pairs.difference().looked(2 if table.has_added else 1)
             guards.append(speed_changed(pairs))
         ratios = planned.pairs(FRAMES, {"label": dynamic}, {"label": fixed})
-        what = f"frames of '{dynamic}' relative to '{fixed}' (D20)"
-        ratio = ratios.factor(NEARLY, what=what)
+        ratio = ratios.factor(NEARLY)
         searching = planned.select(label=dynamic).finished
         few = any(len(run.adjustment["time_s"]) < LEAST_PERIODS for run in searching)
         too_few = [every, Guard(FEW_PERIODS, few), planned.several_machines, speed_changed(ratios)]

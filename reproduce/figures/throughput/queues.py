@@ -77,8 +77,7 @@ class QueuesFigure(TpsFigure):
         shares = filled(table)
         ends = student_interval(shares, CONFIDENCE)
         share = Effect(float(shares.mean()), *ends, n=len(shares), limit=FAR_BELOW, of="setting")
-        what = "batch of the fastest third relative to the others"
-        ratio = paired_ratio(fast_to_slow(table), of="group", what=what)
+        ratio = paired_ratio(fast_to_slow(table), of="group")
         short = between(share, below=True, counts=True)
         needs_gpu = Guard(NEEDS_GPU, not all(run.on_gpu for run in table.finished))
         missing = Guard(RUNS_MISSING, len(table.numbers("tps")) < len(table.runs))

@@ -82,10 +82,7 @@ def _gap(table: Measurements) -> tuple[Effect, list[RecordedRun]]:
     whole.sort(key=lambda groups: np.mean([group.mean() for group in groups]))
     slow = whole[0]
     fast = whole[-1]
-    what = (
-        "TPS of the three fastest settings of the slowest number of agents relative to those of the fastest"
-    )
-    estimate = pooled(list(zip(slow, fast, strict=True)), math.log(1 - PAPERS_GAP), of="setting", what=what)
+    estimate = pooled(list(zip(slow, fast, strict=True)), math.log(1 - PAPERS_GAP), of="setting")
     n = sum(map(len, slow)) if estimate.n >= LEAST_SEEDS else estimate.n
     settings = {setting for group in (*slow, *fast) for setting in group.index}
     compared = [row.run for row in table.rows if row.key(SETTING) in settings]
