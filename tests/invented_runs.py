@@ -67,7 +67,8 @@ def invent(
     ]
     write_table(folder / "metrics.csv", METRIC_COLUMNS, rows)
     write_curve(folder, invented_curve(scores, 60 * minutes, rate, spec.config.rolling_episodes))
-    result = {"cpu_utilization": 0.5, "gpu_utilization": None} | result
+    usual = {"cpu_utilization": 0.5, "gpu_utilization": None, "utilization_from": "first update"}
+    result = usual | result
     write_run(folder, spec, status="finished", sessions=list(sessions), **result)
     return RecordedRun.of(spec, runs)
 

@@ -15,7 +15,7 @@ import ga3c_tf
 from ga3c_tf.callbacks import BEST, Callback, EarlyStop, Evaluate, OptunaPruning
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
-from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, metric_columns, read_columns, read_last_rows
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, metric_columns, read_columns, read_rows
 from ga3c_tf.runs.log import RunLog
 from ga3c_tf.systems.callbacks import Callbacks
 
@@ -381,7 +381,7 @@ def test_line_ends_of_other_systems_and_infinite_metrics_take_no_row(tmp_path):
     assert metric_columns(tmp_path) == columns
     found = read_columns(file, columns)
     assert found["time_s"].tolist() == [1, 2] and math.isnan(found["mine/a"][0]) and found["mine/a"][1] == 5
-    assert [row["mine/a"] for row in read_last_rows(file, columns, 2)] == ["", "5"]
+    assert [row["mine/a"] for row in read_rows(file, columns)] == ["", "5"]
 
 
 def test_columns_of_callbacks_follow_those_of_a_file_of_an_older_version(tmp_path):
@@ -399,7 +399,6 @@ def test_columns_of_callbacks_follow_those_of_a_file_of_an_older_version(tmp_pat
         found = read_columns(file, names)
         assert found["time_s"].tolist() == [1, 6] and found["pps"].tolist()[0] == 2
         assert np.isnan(found[METRIC_COLUMNS[-1]]).all() and list(found) == list(names)
-    assert [row["mine/a"] for row in read_last_rows(file, columns, 5)] == ["3", ""]
-    assert [row["time_s"] for row in read_last_rows(file, METRIC_COLUMNS, 1)] == ["6"]
+    assert [row["mine/a"] for row in read_rows(file, columns)] == ["3", ""]
     file.write_text(file.read_text().replace("9,", "9,9,", 1))  # a cell too many
     assert read_columns(file, METRIC_COLUMNS)["time_s"].tolist() == [1]

@@ -6,7 +6,6 @@ import array
 import contextlib
 import csv
 import itertools
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
@@ -63,8 +62,6 @@ ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noi
 EVENT_COLUMNS = ("time_s", "agent_steps", "event", "why")
 NODE_COLUMNS = ("time_s", "agent_steps", "node", "agents", "pps", "policy_lag_mean", "round_trip_ms")
 TEXTS = ("event", "why", "node")
-BLOCK_BYTES = 65_536
-"""Bytes read at a time from the end of a file."""
 _OWN = re.compile(r"\w+(/\w+)+", re.ASCII)
 
 
@@ -109,26 +106,6 @@ def columns_of(lines: Iterable[str], columns: tuple[str, ...]) -> dict[str, np.n
             for place, append in places:
                 append(float(cells[place] or "nan"))
     return {name: np.array(values) for name, values in numbers.items()}
-
-
-def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dict[str, str]]:
-    """Read at most `count` rows from the end of a run's CSV file, as strings; skip damaged lines."""
-    if not file.exists():
-        return []
-    with file.open("rb") as content:
-        place = content.seek(0, os.SEEK_END)
-        end = b""
-        while place and end.count(b"\n") <= count:
-            size = min(BLOCK_BYTES, place)
-            place = content.seek(place - size)
-            end = content.read(size) + end
-    # Text after the last line break is an incomplete line.
-    lines = end.decode(errors="replace").split("\n")[:-1]
-    with file.open(errors="replace", newline="\n") as stream:
-        arranged = _arrangement(stream.readline(), columns) or _as_it_is
-    # So may be the first line.
-    rows = [_cells(arranged(line.rstrip("\r")), columns) for line in (lines[1:] if place else lines)]
-    return [dict(zip(columns, cells, strict=True)) for cells in rows[-count:] if cells is not None]
 
 
 def open_csv(file: Path) -> contextlib.AbstractContextManager[Iterable[str]]:

@@ -7,9 +7,11 @@ import time
 from ga3c_tf.console import counted
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import System
-from ga3c_tf.workers.stall_detector import StallDetector
+from ga3c_tf.workers.standstill import Standstill
 
 LOOK_SECONDS = 0.25
+STALL_SECONDS = 30.0
+"""Seconds without progress of a stage after which it is reported, and again after as many more."""
 SPEED_SECONDS = 5.0
 """Seconds after the first step until the measured speed counts as the speed of the run."""
 RARE_SECONDS = 60.0
@@ -27,7 +29,8 @@ class HealthMonitor:
     def __init__(self, session: Session, system: System):
         self._session = session
         self._system = system
-        self._stalls = StallDetector()
+        self._standstill = Standstill[str]()
+        self._reported: dict[str, float] = {}  # by stage, the seconds without progress at the last report
         self._look_at = 0.0
         self._skipped = 0  # skipped updates that have been reported
         self._first_step: tuple[float, int] | None = None  # time at which it was seen, and agent steps then
@@ -59,7 +62,12 @@ class HealthMonitor:
             "prediction": session.stats.predictions,
             "update": session.stats.updates + session.stats.skips.count + counts.gathered,
         }
-        for stage, seconds in self._stalls.stalled(counters).items():
+        for stage, seconds in self._standstill.seconds(counters).items():
+            reported = min(seconds, self._reported.get(stage, 0.0))
+            is_due = seconds - reported >= STALL_SECONDS
+            self._reported[stage] = seconds if is_due else reported
+            if not is_due:
+                continue
             segments = len(session.training_queue)
             waiting = (
                 f"{counted(counts.requests, 'request')} for a prediction, "

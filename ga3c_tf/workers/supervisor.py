@@ -168,39 +168,3 @@ class AgentSupervisor:
     @functools.cached_property
     def _context(self):
         return forkserver_with(self._modules)
-
-
-class Watchdog:
-    """Detects processes whose step, reset or start takes too long.
-
-    A pause of the whole run, such as a stopped process group or a sleeping machine, is not a process's fault.
-    A call of `hung` therefore counts at most one second.
-
-    Args:
-        patience: returns the seconds that a step, reset or start of a process may take.
-        clock: returns seconds, like `time.monotonic`.
-    """
-
-    def __init__(self, patience: Callable[[int], float], clock: Callable[[], float] = time.monotonic):
-        self._patience = patience
-        self._clock = clock
-        self._looked = clock()
-        self._busy: dict[int, tuple[float, float]] = {}  # start of the current step, and the seconds counted
-
-    def hung(self, busy_since: dict[int, float]) -> list[int]:
-        """Return the processes that hang.
-
-        Args:
-            busy_since: by process, the time at which its current step, reset or start began; 0 while it
-                waits.
-        """
-        now = self._clock()
-        passed = min(now - self._looked, 1.0)
-        self._looked = now
-        busy = {}
-        for number, since in busy_since.items():
-            before, seen = self._busy.get(number, (0.0, 0.0))
-            if since:
-                busy[number] = since, seen + passed if since == before else 0.0
-        self._busy = busy
-        return [number for number, (_, seen) in busy.items() if seen > self._patience(number)]

@@ -331,7 +331,8 @@ def unfinished(rows: Iterable[Row]) -> str:
 
 def speed_changed(*pairs: Pairs) -> Guard:
     """Whether the machine has changed its speed in too many of these pairs, so that they decide nothing."""
-    return Guard(verdicts.SPEED_CHANGED, any(pair.changed for pair in pairs), verdicts.DECIDED)
+    kinds = (*verdicts.DECIDED, verdicts.FEW_SEEDS)  # what is not significant anyway says so
+    return Guard(verdicts.SPEED_CHANGED, any(pair.changed for pair in pairs), kinds)
 
 
 def grouped(items: Iterable, key: Callable[[Any], Any]) -> dict[Any, list]:

@@ -18,7 +18,7 @@ OBSERVED = "observation"
 """Kind of a verdict that a review has taken back: its numbers stand, and its rule does not decide."""
 DECIDED = (HOLDS, FAILS, ALIKE)
 LEVEL = 0.05
-POCOCK = {1: LEVEL, 2: 0.0294, 3: 0.0221}
+POCOCK = {1: LEVEL, 2: 0.0294}
 """Level of each look at growing data, by the planned number of looks: 5 % together (Pocock 1977)."""
 MARGIN = 0.05
 """Relative difference of speeds up to which they count as equal. The value is a choice."""
@@ -154,7 +154,9 @@ def _all_judged(tests: Sequence[Test], corrected: Sequence[float]) -> list[Verdi
 
 
 class Guard(NamedTuple):
-    """A reason to decide nothing, whether it applies, and the verdicts that it takes back (empty for all)."""
+    """A reason to decide nothing, whether it applies, and what it takes the place of: kinds of verdicts and
+    other reasons, or everything if there are none.
+    """
 
     reason: str
     applies: bool
@@ -162,7 +164,7 @@ class Guard(NamedTuple):
 
     def stops(self, verdict: Verdict) -> bool:
         """Return whether it takes back this verdict."""
-        return self.applies and (not self.kinds or verdict.kind in self.kinds)
+        return self.applies and (not self.kinds or verdict.kind in self.kinds or verdict.reason in self.kinds)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ga3c_tf.host.calibration import calibrate
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import process_group
-from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_last_rows
+from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_rows
 
 SAMPLE_SECONDS = 2.0
 FRESH_SECONDS = 5.0
@@ -63,8 +63,8 @@ class Utilization:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + SAMPLE_SECONDS
-        rows = read_last_rows(self._folder / "metrics.csv", METRIC_COLUMNS, 1)
-        updates = int(rows[0]["updates"]) if rows else 0
+        rows = read_rows(self._folder / "metrics.csv", METRIC_COLUMNS)
+        updates = int(rows[-1]["updates"]) if rows else 0
         if self._updates_before is None:
             self._updates_before = updates
         if updates <= self._updates_before:

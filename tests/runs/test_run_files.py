@@ -19,7 +19,7 @@ from ga3c_tf.errors import Diverged, UserError
 from ga3c_tf.files import atomic_write, json_text, locked, write_aside
 from ga3c_tf.runs import csv_rows, folder
 from ga3c_tf.runs.checkpoints import Checkpoints
-from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns, read_last_rows, read_rows
+from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns, read_rows
 from ga3c_tf.runs.folder import RunFolder, read_config, read_sessions
 from ga3c_tf.runs.log import RunLog
 from ga3c_tf.runs.stats import MEASURED
@@ -289,7 +289,6 @@ def test_a_file_of_an_older_version_is_read_and_gone_on_with(tmp_path):
     found = read_rows(file, METRIC_COLUMNS)
     assert [row["time_s"] for row in found] == ["1", "2", "3"] and {row["kl"] for row in found} == {""}
     assert np.isnan(read_columns(file, METRIC_COLUMNS)["kl"]).all()
-    assert [row["rss_mb"] for row in read_last_rows(file, METRIC_COLUMNS, 2)] == ["3"]
     told = []
     log = RunLog(tmp_path, 2, 2.0, 0, told.append)
     log.metrics({**metrics_row(9, 9), "kl": 0.5})
@@ -299,9 +298,8 @@ def test_a_file_of_an_older_version_is_read_and_gone_on_with(tmp_path):
     assert len(told) == 1 and "1 damaged row is left out" in told[0]
 
 
-def test_columns_and_the_last_rows_are_those_of_all_rows(tmp_path, monkeypatch):
+def test_columns_are_those_of_all_rows(tmp_path):
     file = tmp_path / "episodes.csv"
-    assert csv_rows.read_last_rows(file, EPISODE_COLUMNS, 5) == []
     assert len(csv_rows.read_columns(file, EPISODE_COLUMNS)["score"]) == 0
     write_episodes(tmp_path, 400)
     lines = file.read_text().splitlines()
@@ -312,11 +310,6 @@ def test_columns_and_the_last_rows_are_those_of_all_rows(tmp_path, monkeypatch):
     columns = csv_rows.read_columns(file, EPISODE_COLUMNS)
     assert columns["episode"].tolist() == [float(row["episode"]) for row in rows]
     assert np.isnan(columns["score"]).sum() == 1 and columns["score"].dtype == np.float64
-    monkeypatch.setattr(csv_rows, "BLOCK_BYTES", 64)
-    assert csv_rows.read_last_rows(file, EPISODE_COLUMNS, 1) == rows[-1:]
-    # One of the last 50 lines is damaged.
-    assert csv_rows.read_last_rows(file, EPISODE_COLUMNS, 50) == rows[-49:]
-    assert csv_rows.read_last_rows(file, EPISODE_COLUMNS, 1000) == rows
 
 
 def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path):

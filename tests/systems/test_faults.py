@@ -51,14 +51,13 @@ from ga3c_tf.systems.health import HealthMonitor
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.systems.system import Counts
 from ga3c_tf.workers.agent_process import errors_told
-from ga3c_tf.workers.stall_detector import StallDetector
+from ga3c_tf.workers.standstill import Standstill
 from ga3c_tf.workers.supervisor import (
     FORKSERVER_DIED,
     STOP_SECONDS,
     AgentError,
     AgentSupervisor,
     AlsoLostWithForkserver,
-    Watchdog,
 )
 
 # 1. an agent dies
@@ -323,19 +322,16 @@ def test_a_run_that_ends_because_its_environments_are_slow_names_the_setting(tmp
         run_counting(tmp_path, monkeypatch, GA3C, env_id="helpers:Hanging-v0", **settings)
 
 
-def test_only_what_is_busy_with_one_thing_for_too_long_hangs():
+def test_only_a_value_that_stays_the_same_stands_still_and_a_pause_of_all_does_not_count():
     now = [0.0]
-    watch = Watchdog(lambda number: 10.0, clock=lambda: now[0])
-    found = []
+    standstill = Standstill(clock=lambda: now[0])
     for second in range(1, 40):
         now[0] = float(second)
-        found.append(watch.hung({0: 0.0, 1: float(second), 2: 5.0}))
-    assert all(hung in ([], [2]) for hung in found)
-    assert found.index([2]) in (10, 11, 15, 16)
-    watch = Watchdog(lambda number: 10.0, clock=lambda: now[0])
-    watch.hung({0: 39.0})
+        values = {"changes": second, "stays": 5.0} | ({"comes and goes": 7.0} if second % 2 else {})
+        found = standstill.seconds(values)
+    assert found == {"changes": 0.0, "stays": 38.0, "comes and goes": 0.0}
     now[0] += 3600  # the machine slept
-    assert watch.hung({0: 39.0}) == []
+    assert standstill.seconds({"stays": 5.0}) == {"stays": 39.0}
 
 
 @pytest.mark.parametrize("kind", [GA3C, A2C])
@@ -606,7 +602,7 @@ NO_STEP = re.compile("no step for ")
 
 def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch):
     """The trainers stop working: no update any more, and soon no step."""
-    monkeypatch.setattr("ga3c_tf.workers.stall_detector.STALL_SECONDS", 1.0)
+    monkeypatch.setattr("ga3c_tf.systems.health.STALL_SECONDS", 1.0)
     release = threading.Event()
 
     def wait(model, *_):
@@ -627,25 +623,25 @@ def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch
     run_counting(tmp_path, monkeypatch, Released, steps=None)
 
 
-@pytest.mark.parametrize("gathered", [0, 5])
-def test_a_batch_that_grows_is_no_stall(gathered):
+@pytest.mark.parametrize(("gathered", "told"), [(0, [31, 61, 91]), (5, [])])
+def test_a_stall_is_told_once_in_a_while_and_a_batch_that_grows_is_none(gathered, told):
     now = [0.0]
     said = []
     session = SimpleNamespace(
         agent_steps=0,
         stats=Stats((), rolling_episodes=1),
         training_queue=[],
-        tell=lambda event, why: said.append(why),
+        tell=lambda event, why: said.append((now[0], why)),
     )
     system = SimpleNamespace(counts=lambda: Counts(agents=1, gathered=int(gathered * now[0])))
     monitor = HealthMonitor(session, system)
-    monitor._stalls = StallDetector(clock=lambda: now[0])
-    for _ in range(50):
+    monitor._standstill = Standstill(clock=lambda: now[0])
+    for _ in range(100):
         now[0] += 1.0
         session.agent_steps += 1
         session.stats.predicted(1)
         monitor._tell_stalls()
-    assert len(said) == (0 if gathered else 1) and all(map(NO_UPDATE.match, said))
+    assert [second for second, _ in said] == told and all(NO_UPDATE.match(why) for _, why in said)
 
 
 @pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
@@ -669,17 +665,6 @@ def test_an_ordinary_minimum_batch_is_not_mentioned(tmp_path, monkeypatch, capsy
     monkeypatch.setattr("ga3c_tf.systems.health.SPEED_SECONDS", 0.1)
     run_counting(tmp_path, monkeypatch, GA3C, steps=1500, min_training_batch=40)
     assert capsys.readouterr().out == ""
-
-
-def test_a_stall_is_told_once_in_a_while():
-    now = [0.0]
-    watch = StallDetector(clock=lambda: now[0])
-    found = []
-    for second in range(100):
-        now[0] = float(second)
-        found.append(watch.stalled({"step": second, "update": 7}))
-    assert [second for second, stages in enumerate(found) if stages] == [30, 60, 90]
-    assert found[60] == {"update": 60.0}
 
 
 # what is dealt with, up to a limit

@@ -12,7 +12,8 @@ from ga3c_tf.remote.bridge import run_bridge
 from ga3c_tf.systems.session import Session
 from ga3c_tf.workers.agent import TrainingAgent
 from ga3c_tf.workers.agent_process import AgentQueues, run_agents
-from ga3c_tf.workers.supervisor import STOP_SECONDS, AgentSupervisor, AlsoLostWithForkserver, Watchdog
+from ga3c_tf.workers.standstill import Standstill
+from ga3c_tf.workers.supervisor import STOP_SECONDS, AgentSupervisor, AlsoLostWithForkserver
 
 
 class AgentProcesses:
@@ -44,7 +45,7 @@ class AgentProcesses:
         self._stopped = False
         self._starting = threading.Lock()
         """Held while a thread starts a process, so that none is started after `stop` has ended all."""
-        self._hung = Watchdog(self._patience)
+        self._standstill = Standstill[int]()
 
     def all(self) -> list[int]:
         """Return the numbers of all agents, on this machine and on others."""
@@ -104,7 +105,12 @@ class AgentProcesses:
     def end_hung(self) -> None:
         """Kill the processes whose environments take too long. They are replaced like processes that died."""
         busy_since = self._session.memory.busy_since
-        for number in self._hung.hung({number: float(busy_since[number]) for number in self.processes}):
+        # By process, when its step, reset or start began; 0 while it waits.
+        began = {number: float(busy_since[number]) for number in self.processes}
+        busy = self._standstill.seconds({number: time for number, time in began.items() if time})
+        for number, seconds in busy.items():
+            if seconds <= self._patience(number):
+                continue
             why = (
                 f"agent process {number} was ended, since a step or reset of its environment, or its start, "
                 f"took more than {self._patience(number):g} s; --agent-timeout sets how long it may take"

@@ -29,7 +29,7 @@ LEAST_SHARE = 0.001
 
 
 def _measures(run: RecordedRun) -> list[Measure]:
-    start = run.result.get("utilization_from", "first row of metrics")  # early records do not say it
+    start = run.result["utilization_from"]
     shares = {CPU: run.result["cpu_utilization"]}
     if run.on_gpu:
         shares[GPU] = run.result["gpu_utilization"]
