@@ -35,7 +35,7 @@ from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures.records import Record
 from ga3c_tf.reproduce.measures.text import game_title
-from ga3c_tf.reproduce.measures.verdicts import UNPLANNED_LOOK, Claim, Guard, Test, judged, observed
+from ga3c_tf.reproduce.measures.verdicts import PLAIN, UNPLANNED_LOOK, Claim, Guard, Test, judged, observed
 from ga3c_tf.reproduce.runs.methods import has_system
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec
@@ -193,7 +193,8 @@ class Figure:
         """
         prose = next(prose for pattern, prose in self.texts.items() if fnmatch(key, pattern))
         text, rule = (prose.get(name, "").format(**words) for name in ("text", "rule"))
-        return Claim(key, text, test, guards, rule, prose.get("own", False), game, shown)
+        found = prose.get("found", PLAIN)
+        return Claim(key, text, test, guards, rule, prose.get("own", False), game, shown, found, words)
 
     def all_specs(
         self, budget: str, seeds: int | None = None, games: Sequence[str] = (), first_seed: int | None = None

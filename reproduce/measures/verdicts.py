@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, NOTHING, Effect, equality
 
@@ -36,6 +36,8 @@ FEW_PERIODS = "too short for the search"
 NOT_TRIED = "not tried"
 TOO_SHORT = "too short to learn"
 UNPLANNED_LOOK = "not a planned number of seeds"
+PLAIN = "{claim}: {effect} {interval}"
+"""What the runs found of a claim without words of its own."""
 FAVOR = (FAILS, FEW_SEEDS, RUNS_MISSING, ALIKE, NO_DIFFERENCE, HOLDS)
 """Reasons and kinds of verdicts, the least favorable one first."""
 
@@ -179,6 +181,8 @@ class Claim:
     is_question: bool = False  # whether the claim is a question of our own in a figure of the paper
     game: str = ""  # the only game that the claim is about; empty if it is about all games of the figure
     shown: bool = True  # whether it is among the claims of the figure, or only counts in the family
+    found: str = PLAIN  # what the runs found, with words in braces, see figures.toml
+    words: Mapping[str, Any] = field(default_factory=dict)  # further words in braces
     # the verdict, from `judged`
     finding: Verdict = field(default=Verdict(INCONCLUSIVE, RUNS_MISSING), compare=False)
 

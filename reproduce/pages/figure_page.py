@@ -18,7 +18,7 @@ from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.runs.specs import described
 
 MANY_FINDINGS = 12
-"""A figure with more findings shows those that are undecided in its table only."""
+"""A figure with more findings shows those that are undecided in a table only."""
 OPEN_ROWS = 20
 """A table with more rows is folded."""
 
@@ -49,7 +49,7 @@ def _parts(folder: ResultsFolder, chapter: Chapter) -> Iterator[dict[str, Any]]:
         "question": figure.tuned_headline if budget == "tuned" else "",
         "sentences": _sentences(chapter),
         "answer": f"{answer[:1].upper()}{answer[1:]}.",
-        "numbers": [cells(claim) for claim in chapter.claims],
+        "numbers": [cells(claim) for claim in chapter.claims if len(chapter.claims) > MANY_FINDINGS],
         "rules": list(dict.fromkeys(claim.rule for claim in chapter.claims if claim.rule)),
         "committed": folder.history.committed(figure.name, budget, chapter.finished),
     }
@@ -67,7 +67,7 @@ def _sentences(chapter: Chapter) -> list[str]:
     shown = chapter.claims
     if len(shown) > MANY_FINDINGS:
         shown = [claim for claim in shown if claim.finding.kind != INCONCLUSIVE]
-    sentences = [sentence(chapter.figure.name, claim) for claim in shown]
+    sentences = [sentence(claim) for claim in shown]
     hidden = len(chapter.claims) - len(shown)
     return [*sentences, *([f"{hidden} other findings are **undecided** (table below)."] if hidden else [])]
 

@@ -62,7 +62,7 @@ def claims(chapters: Sequence[Chapter]) -> list[str]:
             f"[{chapter.figure.paper}]({chapter.figure.name}.md)",
             claim.text[:1].upper() + claim.text[1:],
             "GPU" if chapter.on_gpu else "CPU",
-            measured(chapter.figure.name, claim),
+            measured(claim),
             outcome(claim),
         ]
         for chapter in chapters

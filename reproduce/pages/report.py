@@ -69,7 +69,7 @@ def stale_pages(folder: ResultsFolder) -> list[Path]:
 def said(folder: ResultsFolder, figures: Sequence[Figure], budget: str) -> list[str]:
     """Return what the runs of these figures found at a budget, a line for each finding."""
     return [
-        f"{chapter.figure.name}: {sentence(chapter.figure.name, claim).replace('**', '')}"
+        f"{chapter.figure.name}: {sentence(claim).replace('**', '')}"
         for chapter in chapters(folder)
         if chapter.budget == budget and chapter.figure in figures
         for claim in chapter.claims

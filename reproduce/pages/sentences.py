@@ -1,23 +1,16 @@
-"""A finding as a sentence, made from its verdict and the phrase of its claim in sentences.toml."""
+"""A finding as a sentence, made from its verdict and the words of its claim in figures.toml."""
 
 from __future__ import annotations
 
-import functools
-import tomllib
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatch
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
-from ga3c_tf.reproduce.measures.text import counted, game_title, number
+from ga3c_tf.reproduce.measures.text import counted, number
 from ga3c_tf.reproduce.measures.verdicts import Claim
-from ga3c_tf.reproduce.pages import TEMPLATES
 
-FILE = "sentences.toml"
-"""Phrases by figure and key of the claim, which may be a pattern."""
-PLAIN = "{claim}: {effect} {interval}"
 POINTS = "scored {effect:+} points {interval} compared with"
 TIMES = "scored {effect} times as much {interval} as"
 SCALES: Mapping[str, Callable[[float], str]] = {
@@ -51,50 +44,42 @@ class Interval(tuple):
         return format(self)
 
 
-def sentence(figure: str, claim: Claim) -> str:
+def sentence(claim: Claim) -> str:
     """Return what the runs of a figure found, such as 'A quarter of the batch tolerated 3.8 times the lag
-    [2.1, 6.7]; predicted 4, tested against 2: **undecided**, not significant (10 seeds).'
+    [2.1, 6.7]; predicted 4, tested against 2: **undecided**, not significant (p = 0.13, 10 seeds).'
     """
-    return f"{measured(figure, claim)}: {outcome(claim)}."
+    return f"{measured(claim)}: {outcome(claim)}."
 
 
-def measured(figure: str, claim: Claim) -> str:
-    """Return the effect and its interval in the words of the claim's phrase, or the claim without runs."""
-    text = _phrased(figure, claim) if claim.finding.estimate.n else claim.text
+def measured(claim: Claim) -> str:
+    """Return the effect and its interval in the words of the claim, or the claim without runs."""
+    text = _found(claim) if claim.finding.estimate.n else claim.text
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _phrased(figure: str, claim: Claim) -> str:
-    """Fill the phrase of a claim in."""
+def _found(claim: Claim) -> str:
     estimate = claim.finding.estimate
     effect, low, high, limit = estimate.shown
     certain = estimate.n >= LEAST_SEEDS and low <= high
-    interval = Interval((low, high) if certain else ())
-    scored = TIMES if estimate.ratio else POINTS
-    numbers = {"effect": Number(effect), "interval": interval}
-    text = phrase(figure, claim.key).format(
+    numbers = {"effect": Number(effect), "interval": Interval((low, high) if certain else ())}
+    words: dict[str, Any] = {
         **numbers,
-        scored=scored.format(**numbers),
-        limit=Number(limit),
-        game=game_title(claim.game),
-        claim=claim.text,
-        what=estimate.what,
-        note=estimate.note,
-    )
+        "scored": (TIMES if estimate.ratio else POINTS).format(**numbers),
+        "limit": Number(limit),
+        "claim": claim.text,
+        "what": estimate.what,
+        "note": estimate.note,
+    }
+    text = claim.found.format(**{**words, **claim.words})
     return " ".join(text.split()).replace(" ;", ";").replace(" ,", ",")
 
 
-def phrase(figure: str, key: str) -> str:
-    """Return the phrase of a claim; for a figure without phrases, the claim and the numbers."""
-    patterns = _phrases(TEMPLATES / FILE).get(figure, {})
-    return next((text for pattern, text in patterns.items() if fnmatch(key, pattern)), PLAIN)
-
-
 def outcome(claim: Claim) -> str:
-    """Return the verdict, its reason and the number of seeds: '**undecided**, runs missing (2 seeds)'."""
+    """Return the verdict, its reason, p value and number of seeds: '**supported** (p = 0.02, 3 seeds)'."""
     finding = claim.finding
     reason = f", {finding.reason}" if finding.reason else ""
-    return f"**{finding.word}**{reason}" + (f" ({_counted(claim)})" if finding.estimate.n else "")
+    p = "" if np.isnan(finding.p) else f"p = {finding.p:.2g}, "
+    return f"**{finding.word}**{reason}" + (f" ({p}{_counted(claim)})" if finding.estimate.n else "")
 
 
 def cells(claim: Claim) -> list[str]:
@@ -112,8 +97,3 @@ def _counted(claim: Claim) -> str:
     """Return what the finding is about, such as '1 seed' or '24 pairs'."""
     estimate = claim.finding.estimate
     return counted(estimate.n, estimate.of)
-
-
-@functools.cache
-def _phrases(file: Path) -> Mapping[str, Mapping[str, str]]:
-    return tomllib.loads(file.read_text(encoding="utf-8"))
