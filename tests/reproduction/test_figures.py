@@ -281,7 +281,7 @@ def policy_lags(change=lambda setting, rate: {}):
     """Scores of a figure in which a minimum batch helps, unless `change` says otherwise."""
 
     def number(spec):
-        where = policy_lag.FIGURE.dimensions(spec)
+        where = FIGURES["policy-lag"].dimensions(spec)
         good = where["batches"] in policy_lag.GOOD
         usual = {
             policy_lag.SCORE: 10.0 + 5 * good,
@@ -331,7 +331,7 @@ def boundary(tolerated, drop=1.0, seeds=5):
     """Gains of which a lag of 2 ** `tolerated(cell)` updates leaves half."""
 
     def number(spec):
-        where = lag_boundary.FIGURE.dimensions(spec)
+        where = FIGURES["lag-boundary"].dimensions(spec)
         octaves = math.log2(max(where["lag"], 1))
         left = np.clip(0.5 - drop * (octaves - tolerated(where)) / 8, 0.0, 1.0) if where["lag"] else 1.0
         return {metrics.SCORE: 1 + 5 * left + 0.05 * RNG.normal(), metrics.START: 1.0}

@@ -260,6 +260,3 @@ class LagBoundaryFigure(Figure):
                     (lag, value) for row in rows for lag, value in zip(LAGS[1:], row[1:], strict=True)
                 ]
         lag_plots.boundaries(points, KEPT, stem)
-
-
-FIGURE = LagBoundaryFigure()

@@ -272,6 +272,3 @@ class PolicyLagFigure(Figure):
             for rate, part in table.select(added=False).parts("rate")
         }
         lag_plots.lag_picture(rates, random_mean(table), stem)
-
-
-FIGURE = PolicyLagFigure()
