@@ -111,7 +111,7 @@ def growth(groups: pd.DataFrame, **names: Any) -> Effect:
 
 
 def jackknife(values: np.ndarray, statistic: Callable[[np.ndarray], float], axis: int = 0) -> pd.Series:
-    """Return pseudo-values of a statistic: their mean is its estimate, and their scatter its error.
+    """Return pseudo-values of a smooth statistic, whose scatter is its error.
 
     Each leaves out one seed, so they also have the scatter of what all seeds share, such as a denominator.
     A single seed has the statistic as its value.
@@ -126,6 +126,15 @@ def jackknife(values: np.ndarray, statistic: Callable[[np.ndarray], float], axis
         return pd.Series([statistic(values) for _ in range(n)], dtype=float)
     left_out = [statistic(np.delete(values, seed, axis)) for seed in range(n)]
     return pd.Series(n * statistic(values) - (n - 1) * np.array(left_out))
+
+
+def jackknifed(values: np.ndarray, statistic: Callable[[np.ndarray], float]) -> tuple[float, float, float]:
+    """Return a statistic of seeds and its 95 % interval by `jackknife`; not-a-number without seeds."""
+    if not len(values):
+        return math.nan, math.nan, math.nan
+    middle = statistic(values)
+    low, high = student_interval(jackknife(values, statistic).to_numpy())
+    return middle, middle - (high - low) / 2, middle + (high - low) / 2
 
 
 def welch(first: ArrayLike, second: ArrayLike, **names: Any) -> Effect:

@@ -9,7 +9,7 @@ import numpy as np
 from ga3c_tf.trained.intervals import mean_interval, student_interval
 from ga3c_tf.trained.publishing.markdown import number, table
 
-__all__ = ["counted", "duration", "game_title", "geometric_mean", "mean_ci", "number", "table"]
+__all__ = ["counted", "duration", "game_title", "geometric_mean", "mean_ci", "number", "table", "with_ends"]
 TITLES = {"cartpole": "CartPole", "ms_pacman": "Ms. Pac-Man", "qbert": "Q*bert", "up_n_down": "Up'n Down"}
 
 
@@ -40,7 +40,7 @@ def mean_ci(values: Sequence[float], of: str = "seed") -> str:
     """
     if not len(values):
         return "-"
-    return f"{_interval(sum(values) / len(values), *mean_interval(values))} ({counted(len(values), of)})"
+    return f"{with_ends(sum(values) / len(values), *mean_interval(values))} ({counted(len(values), of)})"
 
 
 def geometric_mean(values: Sequence[float]) -> str:
@@ -48,9 +48,10 @@ def geometric_mean(values: Sequence[float]) -> str:
     if not len(values):
         return "-"
     logarithms = np.log(values)
-    return _interval(*np.exp([logarithms.mean(), *student_interval(logarithms)]))
+    return with_ends(*np.exp([logarithms.mean(), *student_interval(logarithms)]))
 
 
-def _interval(mean: float, low: float, high: float) -> str:
+def with_ends(mean: float, low: float, high: float) -> str:
+    """Format a mean and its interval, if there is one, with three significant digits."""
     mean, low, high = (float(f"{value:.3g}") for value in (mean, low, high))
     return number(mean) if np.isnan(low) else f"{number(mean)} [{number(low)}, {number(high)}]"

@@ -128,7 +128,7 @@ def settled(kind: str, estimate: Effect, counts: bool = True) -> Test:
 
 def all_of(tests: Sequence[Test], below: bool = False) -> Test:
     """Test whether all of these tests, of effects above or `below` a limit, hold. The worst decides: of
-    equal verdicts, that whose interval ends closest to the limit.
+    equal verdicts, that whose interval is lowest (`below`: highest).
     """
 
     def order(verdict: Verdict) -> tuple[int, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
 from ga3c_tf.reproduce.measures.text import counted, number
-from ga3c_tf.reproduce.measures.verdicts import Claim
+from ga3c_tf.reproduce.measures.verdicts import OBSERVED, Claim
 
 POINTS = "scored {effect:+} points {interval} compared with"
 TIMES = "scored {effect} times as much {interval} as"
@@ -20,11 +20,11 @@ SCALES: Mapping[str, Callable[[float], str]] = {
     "2^": lambda value: f"{np.exp2(value):.2g}",
     ".2": lambda value: f"{value:.2g}",
 }
-"""How a phrase writes a number, by what follows the colon in its braces: '{effect:2^}'."""
+"""How a number is written, by what follows the colon in its braces: '{effect:2^}'."""
 
 
 class Number(float):
-    """A number that a phrase writes on one of `SCALES`."""
+    """A number that is written on one of `SCALES`."""
 
     def __format__(self, scale: str) -> str:
         return SCALES[scale](float(self))
@@ -34,7 +34,7 @@ class Number(float):
 
 
 class Interval(tuple):
-    """An interval that a phrase writes on one of `SCALES`: '[2.1, 6.7]', or nothing if it is empty."""
+    """An interval that is written on one of `SCALES`: '[2.1, 6.7]', or nothing if it is empty."""
 
     def __format__(self, scale: str) -> str:
         write = SCALES[scale.replace("+", "")]
@@ -78,7 +78,8 @@ def outcome(claim: Claim) -> str:
     """Return the verdict, its reason, p value and number of seeds: '**supported** (p = 0.02, 3 seeds)'."""
     finding = claim.finding
     reason = f", {finding.reason}" if finding.reason else ""
-    p = "" if np.isnan(finding.p) else f"p = {finding.p:.2g}, "
+    no_p = np.isnan(finding.p) or finding.kind == OBSERVED  # its test counts no more
+    p = "" if no_p else f"p = {finding.p:.2g}, "
     return f"**{finding.word}**{reason}" + (f" ({p}{_counted(claim)})" if finding.estimate.n else "")
 
 

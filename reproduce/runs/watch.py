@@ -56,6 +56,7 @@ class Utilization:
         self._gpu = gpu_id(device if device.startswith("gpu") else "gpu")
         self._next = 0.0
         self._updates_before: int | None = None
+        self._has_updated = False
         self._samples: list[tuple[float, float]] = []
         self._gpu_busy: list[float] = []
 
@@ -63,12 +64,14 @@ class Utilization:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + SAMPLE_SECONDS
-        rows = read_rows(self._folder / "metrics.csv", METRIC_COLUMNS)
-        updates = int(rows[-1]["updates"]) if rows else 0
-        if self._updates_before is None:
-            self._updates_before = updates
-        if updates <= self._updates_before:
-            return
+        if not self._has_updated:
+            rows = read_rows(self._folder / "metrics.csv", METRIC_COLUMNS)
+            updates = int(rows[-1]["updates"]) if rows else 0
+            if self._updates_before is None:
+                self._updates_before = updates
+            self._has_updated = updates > self._updates_before
+            if not self._has_updated:
+                return
         cpu_s = sum(member["cpu_s"] for member in process_group(process).values())
         if not self._samples or cpu_s >= self._samples[-1][1]:  # the sum falls when agents end
             self._samples.append((time.monotonic(), cpu_s))

@@ -24,6 +24,7 @@ from ga3c_tf.reproduce.measures.estimates import (
     equality,
     growth,
     jackknife,
+    jackknifed,
     paired,
     paired_ratio,
     pooled,
@@ -115,8 +116,11 @@ def test_the_jackknife_has_the_scatter_of_a_denominator_that_all_seeds_share():
     error = residuals.std(ddof=1) / gains[:, 1].mean() / math.sqrt(200)
     assert values.mean() == pytest.approx(ratio, rel=1e-3)
     assert values.std() / math.sqrt(200) == pytest.approx(error, rel=0.01)
+    middle, low, high = jackknifed(gains, lambda seeds: seeds[:, 0].mean() / seeds[:, 1].mean())
+    assert middle == ratio and high - low == pytest.approx(2 * 1.972 * error, rel=0.01)
     assert jackknife(gains[:1], np.mean).tolist() == [gains[0].mean()]
-    assert jackknife(gains[:0], np.mean).empty
+    assert np.isnan(jackknifed(gains[:1], np.mean)).tolist() == [False, True, True]
+    assert jackknife(gains[:0], np.mean).empty and np.isnan(jackknifed(gains[:0], np.mean)).all()
 
 
 def test_looks_multiply_the_p_value():

@@ -62,7 +62,7 @@ class Loss:
     Attributes:
         compute: returns what is computed of a batch of tensors.
         columns: names of the columns of the trajectory that `compute` reads.
-        reads_version: whether `compute` reads the number of updates done.
+        reads_version: whether the number of updates done must be read anew before `compute`.
         bounds: what the loss clips or floors.
         scales_step: whether the step depends on the effective sample size, see `Correction`.
     """
@@ -90,6 +90,7 @@ def find_loss(config: Config, num_actions: int) -> Loss:
         correction = correction_of(config)
         compute = partial(_actor_critic, correction=correction, min_policy=config.min_policy)
         columns = frozenset(("actions", *correction.columns))
+        # With A3C alone the number could be old, and corrections that read it are refused there.
         return Loss(compute, columns, False, correction.bounds, correction.scales_step)
     check_name("loss", name)
     function = users_function(name, f"loss {name!r}")

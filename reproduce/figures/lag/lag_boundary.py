@@ -11,7 +11,7 @@ with both.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -24,8 +24,8 @@ from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import SCORE, first_score, gain, score_from_first_update
 from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures import verdicts
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, jackknife, paired
-from ga3c_tf.reproduce.measures.text import mean_ci
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, jackknife, jackknifed, paired
+from ga3c_tf.reproduce.measures.text import counted, with_ends
 from ga3c_tf.reproduce.measures.verdicts import Claim, Guard, Test, above, all_of, between
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.trained.intervals import mean_interval
@@ -172,7 +172,13 @@ def left(part: Measurements) -> str:
     def mean_share(of_seeds: np.ndarray) -> float:
         return float(area(shares(of_seeds)).mean()) / math.log2(LAGS[-1] / LAGS[1])
 
-    return mean_ci(jackknife(gain[np.isfinite(gain).all(axis=-1)], mean_share).dropna().tolist())
+    return share_cell(gain[np.isfinite(gain).all(axis=-1)], mean_share)
+
+
+def share_cell(gain: np.ndarray, share: Callable[[np.ndarray], float]) -> str:
+    """Return a cell with a share of the gains [seed, lag] and its interval, by `jackknifed`."""
+    middle, *ends = jackknifed(gain, share)
+    return "-" if math.isnan(middle) else f"{with_ends(middle, *ends)} ({counted(len(gain), 'seed')})"
 
 
 class LagBoundaryFigure(Figure):

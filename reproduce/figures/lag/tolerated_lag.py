@@ -25,11 +25,10 @@ from ga3c_tf.reproduce.figures.lag import lag_boundary
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import END, SCORE, gain
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, jackknife, paired
-from ga3c_tf.reproduce.measures.text import mean_ci, number
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, jackknifed, paired
+from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Guard, above
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
-from ga3c_tf.trained.intervals import student_interval
 
 CORRECTIONS = (
     "none",
@@ -139,15 +138,13 @@ def tolerated(gain: np.ndarray, least: float) -> float:
 def tolerated_lag(part: Measurements) -> str:
     """Return a cell with the geometric mean of the tolerated lag and its interval, in updates."""
     gain, least = _gains_of(part)
-    powers = jackknife(gain, lambda of_seeds: tolerated(of_seeds, least)).dropna()
-    if not len(powers):
+    middle, *ends = jackknifed(gain, lambda of_seeds: tolerated(of_seeds, least))
+    if math.isnan(middle):
         return "-"
-    middle = min(float(powers.mean()), OCTAVES)
     text = number(2**middle) if middle < OCTAVES else f"{LAGS[-1]} or more"
-    if len(powers) < LEAST_SEEDS:
+    if len(gain) < LEAST_SEEDS or math.isnan(ends[0]):
         return text
-    ends = np.clip(student_interval(powers), 0.0, OCTAVES)
-    low, high = map(number, np.exp2(ends).tolist())
+    low, high = map(number, np.exp2(np.clip(ends, 0.0, OCTAVES)).tolist())
     return f"{text} [{low}, {high}]"
 
 
@@ -158,7 +155,7 @@ def share_kept(part: Measurements) -> str:
     def mean_share(of_seeds: np.ndarray) -> float:
         return float(lag_boundary.area(lag_boundary.shares(of_seeds, least), LAGS).mean()) / OCTAVES
 
-    return mean_ci(jackknife(gain, mean_share).dropna().tolist())
+    return lag_boundary.share_cell(gain, mean_share)
 
 
 def _gains_of(part: Measurements) -> tuple[np.ndarray, float]:
