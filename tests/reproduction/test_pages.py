@@ -135,6 +135,7 @@ def test_a_page_of_the_users_has_only_what_was_run(folder):
     assert "Pairs of runs" in rules and "`environments`" not in rules and "Table 3" not in rules
     texts = [file.read_text() for file in folder.path.rglob("*.md")]
     assert not [text for text in texts if "docs/" in text or "HISTORY" in text or re.search(r"\(D\d", text)]
+    assert "<details>" not in (folder.path / "pages/wall-clock.md").read_text()  # it would be empty
     assert stale_pages(folder) == []
     page.unlink()
     assert stale_pages(folder) == [page]
