@@ -10,13 +10,10 @@ from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.figures.throughput.tps import SETTING, TpsFigure
-from ga3c_tf.reproduce.measures.estimates import Effect, paired_ratio
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Guard, above, between
+from ga3c_tf.reproduce.measures.estimates import paired, paired_ratio
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Guard, above
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.trained.intervals import student_interval
 
-CONFIDENCE = 0.975
-"""Confidence of an interval, so that both claims together are wrong in at most 5 % of repetitions."""
 FASTEST_SHARE = 1 / 3
 FAR_BELOW = 0.5
 QUEUE = "training queue"
@@ -74,11 +71,8 @@ class QueuesFigure(TpsFigure):
     )
 
     def claims(self, table):
-        shares = filled(table)
-        ends = student_interval(shares, CONFIDENCE)
-        share = Effect(float(shares.mean()), *ends, n=len(shares), limit=FAR_BELOW, of="setting")
+        short = above(paired(filled(table), limit=FAR_BELOW, of="setting"), below=True)
         ratio = paired_ratio(fast_to_slow(table), of="group")
-        short = between(share, below=True, counts=True)
         needs_gpu = Guard(NEEDS_GPU, not all(run.on_gpu for run in table.finished))
         missing = Guard(RUNS_MISSING, len(table.numbers("tps")) < len(table.runs))
         is_compared = table.budget != "gpu"  # there are too few settings to compare their batches
