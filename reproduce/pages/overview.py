@@ -44,8 +44,8 @@ def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
             for subject in SUBJECTS
         },
         table3=games.rows(),
-        reached=table_3.counted(games.tuned)[table_3.REACHED],
-        quick_reached=table_3.counted(games.quick)[table_3.REACHED],
+        reached=len(table_3.reached(games.tuned)),
+        quick_reached=len(table_3.reached(games.quick)),
         below_random=games.below_random(),
         better=len(games.better()),
         quick_share=f"{100 * aggregate(games.quick):.0f} %",

@@ -5,10 +5,13 @@ from __future__ import annotations
 from ga3c_tf.reproduce.drawing import score_plots
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import table_3
+from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, RANDOM, evaluations
 from ga3c_tf.reproduce.figures.normalized import papers_score, random_score
 from ga3c_tf.reproduce.figures.tables import Table
-from ga3c_tf.reproduce.measures.text import mean_ci
+from ga3c_tf.reproduce.measures.estimates import paired
+from ga3c_tf.reproduce.measures.text import game_title, mean_ci
+from ga3c_tf.reproduce.measures.verdicts import Claim, above
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES
 
 
@@ -19,7 +22,6 @@ class ScoresFigure(Figure):
     games = {"smoke": ("pong",), "quick": NINE_GAMES, "tuned": NINE_GAMES, "paper": NINE_GAMES}
     measured = (evaluations,)
     main = (EVALUATED, "points")
-    scores = (EVALUATED,)
     tables = (
         Table(
             ("game",),
@@ -29,7 +31,6 @@ class ScoresFigure(Figure):
                 "ours": table_3.with_interval,
                 "million steps (ours)": table_3.millions,
                 "normalized score": table_3.percent,
-                "verdict": table_3.in_words,
             },
         ),
         Table(
@@ -48,6 +49,15 @@ class ScoresFigure(Figure):
 
     def planned(self, budget, game, seed):
         return [table_3.training(budget, game, seed)]
+
+    def claims(self, table):
+        games = table_3.scored_games(table).items()
+        return [self._claim(game, part) for game, part in games if table_3.tested(part)]
+
+    def _claim(self, game: str, part: Measurements) -> Claim:
+        looks = 2 if part.budget == "tuned" and game in table_3.EXTENDED else 1
+        estimate = paired(part.series(EVALUATED), limit=table_3.needed(part)).looked(looks)
+        return self.claim(game, above(estimate), [part.missing], game=game, name=game_title(game))
 
     def answer(self, table):
         return table_3.answer(table)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+import math
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,9 @@ from ga3c_tf.reproduce.figures.metrics import EVALUATED
 from ga3c_tf.reproduce.figures.normalized import PAPERS, normalized, papers_score, random_score
 from ga3c_tf.reproduce.figures.plans import learning_spec, tuned_spec
 from ga3c_tf.reproduce.figures.tables import Cell
-from ga3c_tf.reproduce.measures import verdicts
-from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
 from ga3c_tf.reproduce.measures.text import game_title, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import Verdict, between
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, network_of
-from ga3c_tf.trained.intervals import mean_interval
 
 LEARNING_RATES = {"normal": 1e-3, "lower": 3e-4}
 TUNED_STEPS = 4_000_000
@@ -42,14 +38,10 @@ EXTENDED = {"pong": 5}
 It was first judged at a level of 5 %, before the extension was planned, and then at 2.5 %. In simulations at
 the limit, 4 % are wrongly reproduced, and 7 % have any verdict.
 """
-SCORE_MARGIN = 0.05
-"""Share of the distance from the random policy's score to the paper's by which a score may be below that."""
+REACHED = 0.95
+"""Normalized score from which on a score counts as the paper's."""
 SWAPPED = ("name_this_game", "ms_pacman")
 """Games whose scores of the random policy look swapped in the paper."""
-REPRODUCED = "reproduced"
-REACHED = "reached"
-SHORT = "short"
-KINDS = {verdicts.HOLDS: REPRODUCED, verdicts.FAILS: SHORT}
 
 
 def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_RATES["normal"]) -> RunSpec:
@@ -67,42 +59,10 @@ def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_
     )
 
 
-def verdict(part: Measurements) -> Verdict:
-    """Judge whether our scores of a game reach the paper's, less a margin of `SCORE_MARGIN`.
-
-    With fewer than `LEAST_SEEDS` seeds only the mean is compared: the kind is `REACHED` or `SHORT`. Otherwise
-    it is `REPRODUCED`, `SHORT` or `INCONCLUSIVE`, by an interval.
-    """
-    scores = part.numbers(EVALUATED)
-    random = random_score(part)
-    paper = papers_score(part)
-    if not scores or paper is None:
-        return Verdict("nothing to compare with" if scores else "not run")
-    mean = float(np.mean(scores))
-    n = len(scores)
-    looks = 2 if part.budget == "tuned" and part.game in EXTENDED else 1
-    limit = paper if random is None else paper - SCORE_MARGIN * max(0.0, paper - random)
-    if n < LEAST_SEEDS:
-        return Verdict(REACHED if mean >= limit else SHORT, "", Effect(mean, n=n, limit=limit, looks=looks))
-    ends = mean_interval(scores, 1 - verdicts.LEVEL / looks)
-    judged = between(Effect(mean, *ends, n=n, limit=limit, looks=looks)).judged(())
-    if looks > 1 and n < len(part.runs):
-        return Verdict(verdicts.INCONCLUSIVE, verdicts.RUNS_MISSING, judged.estimate)
-    return Verdict(KINDS.get(judged.kind, judged.kind), judged.reason, judged.estimate)
-
-
-def in_words(part: Measurements) -> str:
-    """Return a cell with the verdict, such as 'short by 10 %, n = 1 of 3'."""
-    judged = verdict(part)
-    n = judged.estimate.n
-    planned = len(part.runs)
-    text = judged.verdict
-    missing = share(part)
-    if judged.kind == SHORT and missing is not None:
-        text = f"short by {100 * (1 - missing):.0f} %" if missing >= 0 else "short, below the random policy"
-    if 0 < n < max(LEAST_SEEDS, planned):
-        text += f", n = {n}" + f" of {planned}" * (n < planned)
-    return text
+def needed(part: Measurements) -> float:
+    """Return the score of a game that is `REACHED` of the way from the random policy to the paper's."""
+    random, paper = random_score(part), papers_score(part)
+    return math.nan if random is None or paper is None else random + REACHED * (paper - random)
 
 
 def share(part: Measurements) -> float | None:
@@ -117,10 +77,15 @@ def scored_games(table: Measurements) -> dict[str, Measurements]:
     return {game: parts[game] for game in NINE_GAMES if game in parts and parts[game].numbers(EVALUATED)}
 
 
-def counted(table: Measurements) -> Counter[str]:
-    """Count the games with a score by verdict: `REACHED` (also `REPRODUCED`), `SHORT` or `INCONCLUSIVE`."""
-    kinds = [verdict(part).kind for part in scored_games(table).values()]
-    return Counter(kind.replace(REPRODUCED, REACHED) for kind in kinds)
+def reached(table: Measurements) -> list[str]:
+    """Return the games with too few seeds for a test whose mean normalized score is `REACHED` or more."""
+    shares = {game: share(part) for game, part in scored_games(table).items() if not tested(part)}
+    return [game for game, of_paper in shares.items() if of_paper is not None and of_paper >= REACHED]
+
+
+def tested(part: Measurements) -> bool:
+    """Return whether a game has enough seeds for a test."""
+    return len(part.runs) >= LEAST_SEEDS
 
 
 def episodes(part: Measurements) -> list[float]:
@@ -171,23 +136,14 @@ def percent(part: Measurements) -> str:
 
 
 def answer(table: Measurements) -> str:
-    """Return in which games our score reaches the paper's, and the range of the normalized scores."""
-    judged = {game: verdict(part) for game, part in scored_games(table).items()}
-    if not judged:
+    """Return which games with few seeds reach the paper's score, and the range of the normalized scores."""
+    shares = [of_paper for part in scored_games(table).values() if (of_paper := share(part)) is not None]
+    few = [game for game, part in scored_games(table).items() if not tested(part)]
+    if not few or not shares:
         return ""
-    reached = [game for game, finding in judged.items() if finding.kind in (REACHED, REPRODUCED)]
-    alone = [game for game in reached if judged[game].estimate.n == 1]
-    several = [game for game in reached if game not in alone]
-    lists = [_titles(several)] if several else []
-    lists += [f"{_titles(alone)}, one seed each"] if alone else []
-    text = f"{len(reached)} of {len(judged)} games reach a normalized score of 95 %"
-    text += f" ({'; '.join(lists)})" if lists else ""
-    undecided = [game for game, finding in judged.items() if finding.kind == verdicts.INCONCLUSIVE]
-    text += f", {len(undecided)} undecided ({_titles(undecided)})" if undecided else ""
-    shares = sorted(value for part in scored_games(table).values() if (value := share(part)) is not None)
-    ends = dict.fromkeys(f"{100 * value:.0f}" for value in (*shares[:1], *shares[-1:]))
-    return text + (f"; range {' to '.join(ends)} %" if ends else "")
-
-
-def _titles(games: Iterable[str]) -> str:
-    return ", ".join(map(game_title, games))
+    titles = ", ".join(map(game_title, reached(table)))
+    text = (
+        f"{len(reached(table))} of {len(few)} games with fewer than {LEAST_SEEDS} seeds come to a normalized"
+    )
+    text += f" score of {REACHED:.0%}" + f" ({titles})" * bool(titles)
+    return f"{text}; all scores are between {min(shares):.0%} and {max(shares):.0%}"
