@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import FINAL, rolling_scores
-from ga3c_tf.reproduce.figures.normalized import RANDOM_POLICY_CELL, has_learned, papers_score, random_mean
+from ga3c_tf.reproduce.figures.normalized import RANDOM_POLICY_CELL, has_learned, papers_score, random_score
 from ga3c_tf.reproduce.figures.plans import AGENTS, learning_spec
 from ga3c_tf.reproduce.figures.tables import means_of
 from ga3c_tf.reproduce.measures.text import game_title
@@ -39,7 +39,6 @@ class LearningCurvesFigure(Figure):
     smoke = ({}, {"system": "a3c"})
     measured = (rolling_scores,)
     main = (FINAL, "points")
-    scores = (FINAL,)
     rows = ("game", "label")
     columns = {**RANDOM_POLICY_CELL, **means_of(FINAL)}
 
@@ -61,8 +60,8 @@ class LearningCurvesFigure(Figure):
         runs = [table_3.training(budget, game, seed, rate) for rate in table_3.LEARNING_RATES.values()]
         return [*runs, run_spec(game, seed, "a3c", **{**runs[0].given, "num_agents": agents["a3c"]})]
 
-    def specs(self, budget, game, seed):
-        return [spec.called(_label(spec)) for spec in super().specs(budget, game, seed)]
+    def dimensions(self, spec):
+        return {"label": f"{SYSTEMS[spec.system]}, learning rate {spec.config.learning_rate:g}"}
 
     def claims(self, table):
         return [self._claim(game, part) for game, part in table.parts("game")]
@@ -78,10 +77,6 @@ class LearningCurvesFigure(Figure):
 
     def reach(self, part):
         """Return the score a quarter of the way from the random policy to the paper's score."""
-        random = random_mean(part)
+        random = random_score(part)
         paper = papers_score(part)
         return None if random is None or paper is None else random + (paper - random) / 4
-
-
-def _label(spec):
-    return f"{SYSTEMS[spec.system]}, learning rate {spec.config.learning_rate:g}"
