@@ -155,7 +155,15 @@ def drawn(specs, number, budget="quick", **facts):
     }
     runs = [SimpleNamespace(spec=spec, **{**usual, **facts}) for spec in specs]
     records = [
-        SimpleNamespace(run_id=spec.id, game=spec.game, metric=metric, value=value, status="measured")
+        SimpleNamespace(
+            run_id=spec.id,
+            game=spec.game,
+            method=spec.method,
+            metric=metric,
+            value=value,
+            unit="points",
+            status="measured",
+        )
         for spec in specs
         for metric, value in number(spec).items()
     ]

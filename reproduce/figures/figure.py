@@ -30,7 +30,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.files import as_file_name
 from ga3c_tf.reproduce.drawing import score_plots
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Results, record_of
-from ga3c_tf.reproduce.figures.normalized import random_mean
+from ga3c_tf.reproduce.figures.normalized import random_score
 from ga3c_tf.reproduce.figures.plans import smoke_spec
 from ga3c_tf.reproduce.figures.tables import Cell, Table
 from ga3c_tf.reproduce.measures.records import Record
@@ -80,10 +80,8 @@ class Figure:
     labels: Mapping[str, Callable[[str], Any]] = {}
     measured: Sequence[Callable[[RecordedRun], Iterable[Measure]]] = ()
     main: tuple[str, str]  # metric and unit of the only record of an unfinished run
-    scores: Sequence[str] = ()  # metrics in which a run that diverged counts as the random policy
     by_game = False  # whether claims, tables and plot are made for each game with a run separately
     looks: Sequence[int] = ()  # numbers of seeds at which claims are judged, if several were planned
-    beside = ""  # name of a figure whose records at the same budget are shown beside the results
     # dimensions of the rows of the figure's table, and its cells by heading; or several tables
     rows: Sequence[str] = ()
     columns: Mapping[str, Cell] = {}
@@ -156,7 +154,7 @@ class Figure:
             lines = [of_line for _, of_line in part.parts(self.lines)]
             curves = {self.line_name(line): [*map(self.curve, line.finished)] for line in lines}
             if part.finished:
-                scores = (random_mean(part), self.goal(part), self.reach(part))
+                scores = (random_score(part), self.goal(part), self.reach(part))
                 panels.append(score_plots.Panel(title.replace("_", " "), curves, *scores))
         if panels:
             score_plots.score_curves(panels, stem, self.time_label)
@@ -267,7 +265,7 @@ class Figure:
 
     def table(self, results: Results) -> Measurements:
         """Return the table of results."""
-        return Measurements.of(results, self.dimensions, self.scores)
+        return Measurements.of(results, self.dimensions)
 
     def parts(self, results: Results) -> dict[str, Measurements]:
         """Return the tables for claims, tables and plot, by game; under '' if not made by game."""
@@ -293,9 +291,12 @@ class Figure:
         return claims
 
     def _at_planned_looks(self, claim: Claim, table: Measurements) -> Claim:
-        """Return the claim; but for the planned looks, whose level is for these only, it decides nothing."""
-        seeds = len(table.names("seed"))
-        unplanned = bool(self.looks) and seeds > self.looks[0] and seeds not in self.looks
+        """Return the claim, which decides nothing by other numbers of seeds than the planned looks, or by
+        the seeds of several commands.
+        """
+        seeds = sorted(table.select(added=False).names("seed"))
+        unplanned = bool(self.looks) and len(seeds) > self.looks[0] and len(seeds) not in self.looks
+        unplanned |= bool(seeds) and seeds != list(range(seeds[0], seeds[-1] + 1))
         return replace(claim, guards=[*claim.guards, Guard(UNPLANNED_LOOK, unplanned)])
 
     def plots(self, results: Results, stem: Path) -> None:

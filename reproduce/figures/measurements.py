@@ -21,8 +21,6 @@ from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec
 
 Dimensions = Callable[[RunSpec], Mapping[str, Any]]
 SEED = ("seed",)
-METHODS = (*SYSTEMS.values(), "random")
-"""Methods of records that are not by a method of the user's own."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,6 @@ class Results:
     paper: list[Record]  # records of the paper, from all of its tables
     runs: list[RecordedRun]  # all runs of the figure, finished or not, in the order of their specifications
     records: list[Record]  # our own records of these runs
-    beside: Sequence[Record] = ()  # our own records of the figure that is shown beside this one, if any
     # why a review has rejected the test of a claim, by key of the claim
     reviews: Mapping[str, str] = field(default_factory=dict)
 
@@ -147,14 +144,15 @@ class Measurements:
     every: Sequence[Row] = ()  # all runs of the figure, of which `rows` may be a part
 
     @classmethod
-    def of(cls, results: Results, dimensions: Dimensions, scores: Sequence[str] = ()) -> Measurements:
-        """Return the table of a figure's results.
+    def of(cls, results: Results, dimensions: Dimensions) -> Measurements:
+        """Return the table of a figure's results. All scores of a run that diverged are the random policy's.
 
         Args:
             results: the results.
             dimensions: returns the values of the dimensions of a run, by name.
-            scores: metrics in which a run that diverged counts as the random policy.
         """
+        trained = [record for record in results.records if record.method != "random"]
+        scores = {record.metric for record in trained if record.unit == "points"}
         values: dict[str, dict[str, float]] = {run.spec.id: {} for run in results.runs}
         for record in results.records:
             if record.value is not None:
@@ -261,16 +259,6 @@ class Measurements:
         means = {key: np.mean(values) for key, values in lists.items() if len(values) >= least}
         return pd.Series(means, dtype=float)
 
-    def beside(self, metric: str) -> list[float]:
-        """Return the values of a metric in the game of the first run, of the figure that is shown beside."""
-        return [
-            record.value
-            for record in self.results.beside
-            if (record.game, record.metric) == (self.game, metric)
-            and record.method in METHODS
-            and record.value is not None
-        ]
-
     def pairs(
         self,
         metric: str | Callable[[Measurements], pd.Series],
@@ -303,12 +291,13 @@ class Measurements:
 
     @property
     def missing(self) -> Guard:
-        """Whether a run has not ended, so that a verdict could still change."""
-        return Guard(verdicts.RUNS_MISSING, len(self.ended) < len(self.rows))
+        """The guard against a run that has not ended or is not recorded, so that a verdict could change."""
+        missing = any(row.status == NOT_RUN or not row.run.ended for row in self.rows)
+        return Guard(verdicts.RUNS_MISSING, missing)
 
     @property
     def several_machines(self) -> Guard:
-        """Whether a seed has runs on several machines."""
+        """The guard against a seed with runs on several machines."""
         return Guard(verdicts.SEVERAL_MACHINES, not comparable.seeds_have_one_machine(self.runs))
 
     def timed(self, *pairs: Pairs) -> list[Guard]:

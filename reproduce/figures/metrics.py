@@ -57,11 +57,9 @@ def score_from_first_update(run: RecordedRun) -> list[Measure]:
     return score_of_run(run, "over the agent steps from the first update", before)
 
 
-def final_score(
-    run: RecordedRun, metric: str = END, over: str = "over the last tenth of the steps"
-) -> list[Measure]:
+def final_score(run: RecordedRun) -> list[Measure]:
     """Return the mean score over the last tenth of the agent steps."""
-    return _score(run, metric, score_at_end(run.curve), over)
+    return _score(run, END, score_at_end(run.curve), "over the last tenth of the steps")
 
 
 def first_score(run: RecordedRun) -> list[Measure]:

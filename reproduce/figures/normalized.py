@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 
 from ga3c_tf.reproduce.figures.measurements import Measurements
-from ga3c_tf.reproduce.figures.metrics import EVALUATED, RANDOM
+from ga3c_tf.reproduce.figures.metrics import EVALUATED, START
 from ga3c_tf.reproduce.figures.tables import Cell
 from ga3c_tf.reproduce.measures.random_policy import (
-    ATARI_RANDOM_POLICY,
     RANDOM_POLICY,
     RandomPolicy,
     has_left_random,
@@ -17,7 +16,6 @@ from ga3c_tf.reproduce.measures.random_policy import (
 )
 from ga3c_tf.reproduce.measures.text import number
 
-START = "rolling score at the start"
 PAPERS = "GA3C (1 day, GPU)"
 
 
@@ -43,40 +41,26 @@ def has_learned(part: Measurements, groups: Sequence[Sequence[float]], metric: s
     `has_left_random`. The scores are values of a metric.
     """
     runs = part.of_game.runs
-    random = random_policy(part) or ATARI_RANDOM_POLICY.get(part.game)
     episodes = [run.spec.config.rolling_episodes for run in runs]
     episodes += [int(run.curve["episodes"][-1]) for run in runs if len(run.curve["episodes"])]
     played = [len(run.result["evaluation"]["scores"]) for run in runs if "evaluation" in run.result]
     fewest = max(1, min(played if played and metric == EVALUATED else episodes))
+    random = random_policy(part)
     return any(has_left_random(group, fewest, random) for group in groups)
 
 
-def random_mean(part: Measurements) -> float | None:
-    """Return the mean score of the random policy in our runs or on record."""
+def random_score(part: Measurements) -> float | None:
+    """Return the mean score of the random policy, if it is known."""
     policy = random_policy(part)
     return None if policy is None else policy.mean
 
 
-RANDOM_POLICY_CELL: dict[str, Cell] = {"random policy": lambda part: number(random_mean(part))}
-
-
-def random_score(part: Measurements) -> float | None:
-    """Return `random_mean`; if it is unknown, that of the figure beside, or the paper's."""
-    scores = [random_mean(part), *part.beside(RANDOM), papers_score(part, "random")]
-    return next((score for score in scores if score is not None), None)
+RANDOM_POLICY_CELL: dict[str, Cell] = {"random policy": lambda part: number(random_score(part))}
 
 
 def papers_score(part: Measurements, method: str = PAPERS) -> float | None:
     """Return the paper's score of a method."""
     return part.papers("scores", method=method)
-
-
-def scored(part: Measurements, *metrics: str) -> list[float]:
-    """Return the values of the first metric that a run has; one that diverged scores as the random policy."""
-    values = next(filter(None, map(part.numbers, metrics)), [])
-    random = random_score(part)
-    diverged = [] if random is None else [random] * sum(run.diverged for run in part.runs)
-    return [*values, *diverged]
 
 
 def normalized(part: Measurements, score: float | None) -> float | None:

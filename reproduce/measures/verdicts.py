@@ -35,6 +35,7 @@ SPEED_CHANGED = "the machine's speed changed"
 FEW_PERIODS = "too short for the search"
 NOT_TRIED = "not tried"
 TOO_SHORT = "too short to learn"
+SCORED_NOTHING = "a run scored nothing"
 UNPLANNED_LOOK = "not a planned number of seeds"
 PLAIN = "{claim}: {effect} {interval}"
 """What the runs found of a claim without words of its own."""
@@ -103,27 +104,23 @@ def differs(estimate: Effect) -> Test:
     return above(estimate, below=estimate.effect < estimate.limit)
 
 
-def between(estimate: Effect, below: bool = False, counts: bool = False) -> Test:
-    """Test whether an interval, whose confidence the figure has chosen, is above a limit.
-
-    Args:
-        estimate: the effect and its interval.
-        below: whether the claim is that it is below the limit.
-        counts: whether the claim takes a part of the family's error, which the tests of p values share.
+def between(estimate: Effect) -> Test:
+    """Test whether an interval, whose confidence the figure has chosen, is above a limit; its error counts as
+    one of the family's p values.
     """
 
     def decided(corrected: Sequence[float]) -> Verdict:
         outside = estimate.low > estimate.limit or estimate.high < estimate.limit
         if estimate.n >= LEAST_SEEDS and outside:
-            return Verdict(_side(estimate, below), "", estimate)
+            return Verdict(_side(estimate, False), "", estimate)
         return Verdict(INCONCLUSIVE, _reason(estimate), estimate)
 
-    return Test([math.nan] * counts, decided)
+    return Test([math.nan], decided)
 
 
-def settled(kind: str, estimate: Effect, counts: bool = True) -> Test:
-    """Give a verdict without a test, such as on runs that failed; its p value may count in the family."""
-    return Test([estimate.p] * counts, lambda corrected: Verdict(kind, "", estimate))
+def settled(kind: str, estimate: Effect) -> Test:
+    """Give a verdict without a test, such as on runs that failed."""
+    return Test([], lambda corrected: Verdict(kind, "", estimate))
 
 
 def all_of(tests: Sequence[Test], below: bool = False) -> Test:

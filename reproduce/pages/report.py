@@ -7,7 +7,7 @@ pages.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
@@ -15,8 +15,6 @@ from ga3c_tf.files import write_aside
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import grouped
-from ga3c_tf.reproduce.figures.metrics import RANDOM
-from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.pages import figure_page, lines_of, overview
 from ga3c_tf.reproduce.pages.findings import Chapter, chapters
 from ga3c_tf.reproduce.pages.nine_games import NineGames
@@ -80,17 +78,14 @@ def _texts(folder: ResultsFolder, own: bool = False) -> dict[Path, str]:
     """Return the text of each page by its file, with the overview of the user's own folder if `own`."""
     begun = chapters(folder)
     tables = {chapter.budget: chapter.table for chapter in begun if chapter.figure.name == "scores"}
-    random = dict(RANDOM_SCORES)
-    for table in tables.values():
-        random = table.series(RANDOM, ["game"]).to_dict() | random
     games = NineGames(tables["quick"], tables["tuned"]) if {"quick", "tuned"} <= tables.keys() else None
     if games and any(len(table_3.scored_games(table)) < len(NINE_GAMES) for table in games):
         games = None  # a game has no score yet
     pages = _figure_pages(folder, begun, games)
     if folder.published and games and not own:
-        pages |= _of_the_checkout(folder, begun, games, random)
+        pages |= _of_the_checkout(folder, begun, games)
     else:
-        weights = pretrained.rows(folder, "weights", random)
+        weights = pretrained.rows(folder, "weights")
         pages[PAGE] = overview.own(begun, "smoke" in folder.budgets(), weights)
     texts = {folder.path / name: _linked(folder, "\n".join(lines) + "\n") for name, lines in pages.items()}
     if folder.published and (registry := registry_of(folder.path / "weights")):
@@ -118,10 +113,10 @@ def _figure_pages(
 
 
 def _of_the_checkout(
-    folder: ResultsFolder, begun: Sequence[Chapter], games: NineGames, random: Mapping[str, float]
+    folder: ResultsFolder, begun: Sequence[Chapter], games: NineGames
 ) -> dict[str, list[str]]:
     """Return the lines of the pages that only the published results have, by their names."""
-    weights = pretrained.rows(folder, "../weights", random)
+    weights = pretrained.rows(folder, "../weights")
     return {
         PAGE: overview.published(begun, games),
         "pages/claims.md": overview.claims(begun),

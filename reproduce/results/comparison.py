@@ -11,7 +11,6 @@ import pandas as pd
 
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.measurements import (
-    Measurements,
     Results,
     Row,
     grouped,
@@ -38,12 +37,8 @@ Groups = dict[RunSpec, tuple[list[Row], list[Row]]]
 
 
 def _settings(figure: Figure, paper: Results, changed: Results) -> Groups:
-    """Return the runs by setting. If the main number is a score, a diverged run has that of the random
-    policy.
-    """
-    metric, unit = figure.main
-    scores = [metric] if unit == "points" else []
-    planned, users = (Measurements.of(results, figure.dimensions, scores) for results in (paper, changed))
+    """Return the runs by setting."""
+    planned, users = map(figure.table, (paper, changed))
     groups = [
         grouped(table.rows, lambda row: replace(row.run.spec.plain, seed=0, random_play=False))
         for table in (planned.select(added=False), users)

@@ -199,7 +199,6 @@ class ResultsFolder:
             self.paper(),
             [RecordedRun.of(spec, self.runs) for spec in specs],
             [record for record in recorded if record.run_id in ids],
-            self.measured.get((figure.beside, budget), []),
             {} if changes else self.history.reviews.get(named(figure.name, budget), {}),
         )
 
@@ -306,24 +305,31 @@ def _others(
 
 
 def _commands(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:
-    """Return the commands that make these runs of a figure, one for each range of seeds."""
+    """Return the commands that make these runs of a figure, one for the games that have the same seeds."""
     planned = [spec for spec in specs if not spec.is_added]
-    seeds = sorted({spec.seed for spec in planned})
-    ranges = grouped(planned, lambda spec: spec.seed - seeds.index(spec.seed)) or {0: []}
-    return "` and `".join(_command(figure, budget, of_range, changes) for of_range in ranges.values())
+    games: dict[tuple[int, int | None], list[str]] = {}  # by first seed, and number unless it is the default
+    for game, runs in grouped(planned, lambda spec: spec.game).items():
+        seeds = sorted({spec.seed for spec in runs})
+        for row in grouped(enumerate(seeds), lambda item: item[1] - item[0]).values():
+            count = None if len(row) == figure.seeds(budget, game) else len(row)
+            games.setdefault((row[0][1], count), []).append(game)
+    all_games = {(figure.first_seed, None): list(figure.games[budget])}
+    return "` and `".join(
+        _command(figure, budget, of_seeds, *seeds, changes)
+        for seeds, of_seeds in (games or all_games).items()
+    )
 
 
-def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:
-    """Return the command that makes these runs of a figure, whose seeds follow each other."""
+def _command(
+    figure: Figure, budget: str, games: list[str], first: int, count: int | None, changes: Mapping[str, str]
+) -> str:
+    """Return the command that makes the runs of games with `count` seeds from the first one on."""
     words = ["ga3c-tf", "reproduce", "--figure", figure.name, "--budget", budget]
-    games = list(dict.fromkeys(spec.game for spec in specs))
-    if games and set(games) != set(figure.games[budget]):
+    if set(games) != set(figure.games[budget]):
         words += ["--games", ",".join(games)]
-    seeds = [spec.seed for spec in specs] or [figure.first_seed]
-    count = max(seeds) - min(seeds) + 1
-    if min(seeds) != figure.first_seed:
-        words += ["--first-seed", str(min(seeds))]
-    if count != max((figure.seeds(budget, game) for game in games), default=1):
+    if first != figure.first_seed:
+        words += ["--first-seed", str(first)]
+    if count is not None:
         words += ["--seeds", str(count)]
     for name, value in changes.items():
         words += [spelled(name), value]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ import pandas as pd
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.normalized import PAPERS
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_POLICY
 from ga3c_tf.reproduce.measures.text import number, table
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.specs import GAMES
@@ -55,13 +55,12 @@ class Score(NamedTuple):
         return "" if math.isnan(self.low) else f" [{number(self.low)}, {number(self.high)}]"
 
 
-def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[str]:
+def rows(folder: ResultsFolder, link: str) -> list[str]:
     """Return the lines of the table of the weights in the folder; [] if none have a score.
 
     Args:
         folder: the results folder, with weights/.
         link: link to weights/ from the page with the table.
-        random: our score of the random policy, by game.
 
     Raises:
         UserError: a score.json or `AGAIN` is damaged.
@@ -74,10 +73,11 @@ def rows(folder: ResultsFolder, link: str, random: Mapping[str, float]) -> list[
     for file in weights.glob(f"*/{SCORE}"):
         env_id, evaluations, training = _evaluated(file, again.get(file.parent.name, []))
         game = NAMES.get(env_id, "")
-        scores = _scores(file.parent, evaluations, link, random.get(game))
+        random = RANDOM_POLICY[game].mean if game in RANDOM_POLICY else None
+        scores = _scores(file.parent, evaluations, link, random)
         played = without_sticky.get(file.parent.name, [])
         scores.append(", ".join(score.text + score.interval for score in played) or "-")
-        compared = [number(random.get(game)), number(of_paper.get(game))]
+        compared = [number(random), number(of_paper.get(game))]
         by_env_id[env_id, file.parent.name] = [file.parent.name, *scores, *training, *compared]
     return table(HEADER, [by_env_id[key] for key in sorted(by_env_id)]) if by_env_id else []
 

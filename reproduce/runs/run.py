@@ -15,7 +15,7 @@ import numpy as np
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
-from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_POLICY
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.runs.archive import FINISHED, RUN_FILE, has_ended, read_record, read_run
 from ga3c_tf.reproduce.runs.specs import RunSpec
@@ -189,23 +189,14 @@ class RecordedRun:
         return "GPU" in self.sessions[-1]["device"].upper()
 
     @property
-    def final_score(self) -> float:
-        """Mean rolling score over the last tenth of the training time; not-a-number if no episode ended."""
-        scores = self.curve["rolling_score"]
-        last = scores[self.curve["time_s"] >= 0.9 * 3600 * self.hours]
-        if not len(last):  # no episode ended in this time, so the last rolling score still holds
-            last = scores[-1:]
-        return float(last.mean()) if len(last) else float("nan")
-
-    @property
     def random_score(self) -> float:
         """Score of the random policy, which counts as the score of a diverged run.
 
         For games without a recorded one, it is the run's first rolling score over a full window of episodes,
         or its last rolling score if the window was never full; not-a-number if no episode ended.
         """
-        if self.spec.game in RANDOM_SCORES:
-            return RANDOM_SCORES[self.spec.game]
+        if self.spec.game in RANDOM_POLICY:
+            return RANDOM_POLICY[self.spec.game].mean
         scores = self.curve["rolling_score"]
         whole = scores[self.curve["episodes"] >= self.spec.config.rolling_episodes]
         return float([*whole[:1], *scores[-1:], float("nan")][0])

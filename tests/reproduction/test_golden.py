@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 
@@ -43,10 +42,6 @@ def verdicts():
             if folder.has_records(figure, budget):
                 results = folder.results(figure, budget)
                 rows = {key_of(claim): row(claim) for claim in figure.verdicts(results)}
-                if figure.name == "scores":
-                    for game, part in table_3.scored_games(figure.table(results)).items():
-                        estimate = table_3.verdict(part).estimate
-                        rows[game] = {"kind": table_3.in_words(part), **numbers(estimate, math.nan)}
                 if rows:
                     by_figure[f"{figure.name} {budget}"] = rows
     return by_figure
@@ -58,7 +53,7 @@ def test_the_recorded_runs_have_the_verdicts_that_they_always_had():
     assert {name: list(rows) for name, rows in present.items()} == {
         name: list(rows) for name, rows in golden.items()
     }
-    assert sum(map(len, golden.values())) == 106
+    assert sum(map(len, golden.values())) == 89
     for name, rows in golden.items():
         for key, values in rows.items():
             recorded = present[name][key]

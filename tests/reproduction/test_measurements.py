@@ -102,9 +102,16 @@ def test_runs_that_have_not_ended_and_seeds_of_several_machines_are_reasons():
 
 
 def test_a_run_that_diverged_scores_as_the_random_policy():
-    results = drawn(specs(1), lambda spec: {}, finished=False, diverged=True, random_score=-20.0)
-    assert Measurements.of(results, label, ["score"]).numbers("score") == [-20.0, -20.0]
-    assert Measurements.of(results, label).numbers("score") == []
+    """In all metrics of the others that are scores."""
+    results = drawn(specs(1), lambda spec: {"last": 3.0, "best": 5.0} if spec.system == "ga3c" else {})
+    vars(results.runs[1]).update(finished=False, diverged=True, random_score=-20.0)
+    scores = Measurements.of(results, label)
+    assert scores.numbers("last") == [3.0, -20.0] and scores.numbers("best") == [5.0, -20.0]
+
+
+def test_runs_that_are_not_recorded_yet_are_missing():
+    """Another command has made them, and will record them."""
+    assert table(lambda spec: {"pps": 1.0} if spec.seed < 4 else {}).missing.applies
 
 
 def test_a_table_has_a_row_for_each_part_of_which_a_run_has_begun():

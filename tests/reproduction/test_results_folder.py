@@ -273,6 +273,19 @@ def test_each_range_of_seeds_has_its_command(folder):
     assert folder.results(figure, "quick").command == expected
 
 
+def test_games_with_other_seeds_have_commands_of_their_own(folder):
+    figure = FIGURES["q-learning"]
+    games = figure.games["tuned"]
+    folder.update(figure, "tuned", figure.all_specs("tuned"), print)
+    command = "ga3c-tf reproduce --figure q-learning --budget tuned"
+    assert folder.results(figure, "tuned").command == command
+    folder.measured_file.unlink()
+    for count, of_count in ((4, games[:2]), (1, games[2:])):
+        folder.update(figure, "tuned", figure.all_specs("tuned", count, of_count), print)
+    parts = (f"{command} --games {','.join(of)} --seeds {n}" for n, of in ((4, games[:2]), (1, games[2:])))
+    assert folder.results(figure, "tuned").command == "` and `".join(parts)
+
+
 def test_a_damaged_list_of_methods_is_refused_by_name(folder):
     for text in ("{", '{"loss": 3}', '[{"los": "mine:huber"}]', "[3]"):
         (folder.path / "methods.json").write_text(text)

@@ -71,7 +71,6 @@ class DropOrCorrectFigure(Figure):
     labels = {"batches": str, "way": str}
     measured = (_measures, lag_measures(LAG))
     main = (SCORE, "points")
-    scores = (SCORE,)
     by_game = True
     lines = "way"
     panels = "batches"

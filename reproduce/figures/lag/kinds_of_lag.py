@@ -18,8 +18,8 @@ from ga3c_tf.reproduce.figures.lag.tolerated_lag import (
     lagged_spec,
 )
 from ga3c_tf.reproduce.figures.measurements import Measurements
-from ga3c_tf.reproduce.figures.metrics import END, KL, LAG, OF_LAGGED_RUNS, SAMPLE_SIZE, SCORE, lag_measures
-from ga3c_tf.reproduce.figures.normalized import random_mean
+from ga3c_tf.reproduce.figures.metrics import KL, LAG, OF_LAGGED_RUNS, SAMPLE_SIZE, SCORE, lag_measures
+from ga3c_tf.reproduce.figures.normalized import random_score
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, paired
 from ga3c_tf.reproduce.measures.verdicts import differs
@@ -50,7 +50,6 @@ class KindsOfLagFigure(Figure):
     first_seed = FIRST_SEED
     looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
     main = (SCORE, "points")
-    scores = (SCORE, END)
     smoke = (
         {**SMOKE, "called": ("none", "1", CONSTANT)},
         {**SMOKE, "lag_distribution": "uniform", "called": ("none", "1", "uniform")},
@@ -108,7 +107,7 @@ def mark_scores(table: Measurements, dimension: str, stem: Path) -> None:
         for name, part in table.parts(dimension)
     }
     label = "mean score (bars: range of seeds)"
-    canvas.mark_picture(marks, label, stem, 2.6, level=random_mean(table))
+    canvas.mark_picture(marks, label, stem, 2.6, level=random_score(table))
 
 
 def _difference(table: Measurements, kind: str) -> Effect:

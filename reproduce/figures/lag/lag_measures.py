@@ -137,7 +137,6 @@ class LagMeasuresFigure(ToleratedLagFigure):
     games = {"smoke": ("cartpole",), "quick": ("cartpole",)}
     counts = {"quick": 2 * LEAST_SEEDS}
     looks = ()
-    scores = (SCORE,)
     measured = (score_from_first_update, first_score, moved)
     words = {"fitted": list(FITTED)}
     tables = (

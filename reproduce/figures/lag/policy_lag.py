@@ -17,7 +17,7 @@ from ga3c_tf.reproduce.drawing import lag_plots
 from ga3c_tf.reproduce.figures import metrics
 from ga3c_tf.reproduce.figures.figure import Added, Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, Measurements, Row, speed_changed
-from ga3c_tf.reproduce.figures.normalized import random_mean
+from ga3c_tf.reproduce.figures.normalized import random_score
 from ga3c_tf.reproduce.figures.plans import workers
 from ga3c_tf.reproduce.figures.tables import Table, mean_of, means_of
 from ga3c_tf.reproduce.measures import verdicts
@@ -154,7 +154,6 @@ def _scores(run: RecordedRun) -> list[Measure]:
     return [
         Measure(SCORE, mean_score(settled, "time_s"), "points", f"{mean} time", "no such score"),
         Measure(SCORE_AT_STEPS, at_steps, "points", f"{mean} {steps}", "the run ended before"),
-        Measure(metrics.END, run.final_score, "points", f"{mean} the last tenth", "no episode ended"),
         Measure(LOST, lost, "share", f"of {steps}", "nothing learned in that time"),
         Measure(COLLAPSED, collapsed(settled, GAIN), "0 or 1", protocol, "nothing learned"),
     ]
@@ -193,9 +192,13 @@ class PolicyLagFigure(Figure):
         {"called": ("minimum 20", "normal")},
         {"system": "a2c", "called": (CONTROL, "normal")},
     )
-    measured = (_scores, metrics.lag_measures(metrics.LAG, metrics.LAG_STATES, *DIVERGENCES), _pps)
+    measured = (
+        _scores,
+        metrics.final_score,
+        metrics.lag_measures(metrics.LAG, metrics.LAG_STATES, *DIVERGENCES),
+        _pps,
+    )
     main = (SCORE, "points")
-    scores = (SCORE, SCORE_AT_STEPS, metrics.END)
     by_game = True
     tables = (
         Table(ROWS, LEARNING, where={"kind": ""}),
@@ -262,7 +265,7 @@ class PolicyLagFigure(Figure):
             Guard(verdicts.TOO_SHORT, failed_to_learn(reference) > 0),
         ]
         kind = verdicts.HOLDS if (lost > 0) == harms else verdicts.FAILS
-        test = settled(kind, Effect(note=f"{lost} of {len(harmed.ended)}"), counts=False)
+        test = settled(kind, Effect(note=f"{lost} of {len(harmed.ended)}"))
         effect, some = ("can fail to learn", "some") if harms else ("is hardly affected, even", "no")
         return self.claim("large-rate", test, guards, GAME=table.game.upper(), effect=effect, some=some)
 
@@ -271,4 +274,4 @@ class PolicyLagFigure(Figure):
             f"{rate} learning rate": {name: runs.finished for name, runs in part.parts("batches")}
             for rate, part in table.select(added=False).parts("rate")
         }
-        lag_plots.lag_picture(rates, random_mean(table), stem)
+        lag_plots.lag_picture(rates, random_score(table), stem)

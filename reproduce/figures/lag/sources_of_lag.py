@@ -94,7 +94,6 @@ class SourcesOfLagFigure(Figure):
     first_seed = FIRST_SEED
     looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
     main = (SCORE, "points")
-    scores = (SCORE, END)
     smoke = (
         {"system": "a2c", "correction": "none", "lag": 1, "called": ("none", "1", COLLECTED)},
         {"system": "a2c", "correction": "none", "minibatch_size": 10, "called": ("none", "1", REUSED)},

@@ -7,21 +7,13 @@ from typing import Any
 import numpy as np
 
 from ga3c_tf.reproduce.figures.figure import Added, Figure
-from ga3c_tf.reproduce.figures.measurements import Measure, Measurements
-from ga3c_tf.reproduce.figures.metrics import EVALUATED, FINAL, evaluations, rolling_scores
-from ga3c_tf.reproduce.figures.normalized import (
-    RANDOM_POLICY_CELL,
-    START,
-    has_learned,
-    random_mean,
-    scored,
-)
+from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.figures.metrics import EVALUATED, FINAL, evaluations, first_score, rolling_scores
+from ga3c_tf.reproduce.figures.normalized import RANDOM_POLICY_CELL, has_learned, random_score
 from ga3c_tf.reproduce.figures.plans import AGENTS, learning_spec, tuned_spec
 from ga3c_tf.reproduce.figures.tables import MINUTES, Table, mean_of
-from ga3c_tf.reproduce.measures.curves import score_at_start
 from ga3c_tf.reproduce.measures.estimates import pooled
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Claim, Guard, above
-from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
 GAMES = (
@@ -46,23 +38,17 @@ LEAST_SHOWN = 1.0
 """Points above the random policy that the picture shows at least."""
 
 
-def _start(run: RecordedRun) -> list[Measure]:
-    """Return the rolling score at the start, when little has been learned yet."""
-    window = run.spec.config.rolling_episodes
-    steps = run.curve["agent_steps"][run.curve["episodes"] >= window]
-    protocol = f"mean score of the last {window} episodes, at the first point of the curve with as many"
-    value = score_at_start(run.curve, window)
-    reason = f"fewer than {window} episodes ended"
-    at = int(steps[0]) if len(steps) else None
-    return [Measure(START, value, "points", protocol, reason, agent_steps=at)]
+def _final(part: Measurements) -> list[float]:
+    """Return the scores of the final weights, or else the last scores of the training."""
+    return part.numbers(EVALUATED) or part.numbers(FINAL)
 
 
 def _shares(part: Measurements) -> list[np.ndarray]:
     """Return the final scores of both systems, where 0 is the random policy and 100 the mean of the better
     system; an empty list if there is nothing to compare.
     """
-    groups = [scored(of_system, EVALUATED, FINAL) for _, of_system in part.parts("system")]
-    random = random_mean(part)
+    groups = [_final(of_system) for _, of_system in part.parts("system")]
+    random = random_score(part)
     if random is None or not all(groups):
         return []
     way = max(map(np.mean, groups)) - random
@@ -90,7 +76,7 @@ class EnvironmentsFigure(Figure):
         ),
     )
     smoke = ({}, {"system": "a3c"})
-    measured = (rolling_scores, _start, evaluations)
+    measured = (rolling_scores, first_score, evaluations)
     main = (FINAL, "points")
     lines = "system"
     tables = (
@@ -131,7 +117,7 @@ class EnvironmentsFigure(Figure):
         estimate = pooled([(x, y) for x, y in compared.values()], -MARGIN).looked(looks)
         # In a game with both systems, some runs have begun but not all have ended.
         missing = any(part.missing.applies and part.begun for part in both.values())
-        nothing = not any(scored(part.select(system=other), EVALUATED, FINAL) for part in both.values())
+        nothing = not any(_final(part.select(system=other)) for part in both.values())
         guards = [Guard(RUNS_MISSING, nothing), Guard(TOO_SHORT, not compared), Guard(RUNS_MISSING, missing)]
         key = f"as-much-as-{other.lower()}"
         return self.claim(key, above(estimate), guards, other=other, score=score)
@@ -140,5 +126,5 @@ class EnvironmentsFigure(Figure):
         return table.select(added=False)
 
     def reach(self, part):
-        random = random_mean(part)
+        random = random_score(part)
         return None if random is None else random + LEAST_SHOWN

@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.measurements import Measure, Row
-from ga3c_tf.reproduce.figures.metrics import FINAL, SCORE, final_score, score_of_run
+from ga3c_tf.reproduce.figures.measurements import Row
+from ga3c_tf.reproduce.figures.metrics import END, SCORE, final_score, score_of_run
 from ga3c_tf.reproduce.figures.plans import workers
 from ga3c_tf.reproduce.figures.tables import MINUTES, means_of
-from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 
 FIRST_SEED = 101
@@ -85,11 +84,6 @@ def rungs(game: str) -> dict[str, Settings]:
     return ladder
 
 
-def _over_whole_run(run: RecordedRun) -> list[Measure]:
-    """Return the mean score over the run, which tells how soon it learned."""
-    return score_of_run(run, "over all agent steps")
-
-
 class LadderFigure(Figure):
     """All rungs with the first seed, and the last one with the other seeds."""
 
@@ -102,11 +96,11 @@ class LadderFigure(Figure):
         {**ADDED_LATER[ADVANTAGES], "epochs": 2, "clip_ratio": 0.2, "called": (REUSED, "rate 0.001")},
     )
     labels = {"rung": str, "rate": lambda word: float(word.removeprefix("rate "))}
-    measured = (lambda run: final_score(run, FINAL, "over the last tenth"), _over_whole_run)
-    main = (FINAL, "points")
+    measured = (final_score, score_of_run)
+    main = (END, "points")
     lines = "rung"
     rows = ("game", "rung", "rate")
-    columns = {**means_of(FINAL, SCORE), **MINUTES}
+    columns = {**means_of(END, SCORE), **MINUTES}
 
     def seeds(self, budget, game):
         return 1 if budget == "smoke" else SEEDS.get(game, 1)

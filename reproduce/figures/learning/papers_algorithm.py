@@ -15,11 +15,11 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import table_3
 from ga3c_tf.reproduce.figures.measurements import Measurements
 from ga3c_tf.reproduce.figures.metrics import EVALUATED, evaluations
-from ga3c_tf.reproduce.figures.normalized import normalized, random_score, scored
+from ga3c_tf.reproduce.figures.normalized import RANDOM_POLICY_CELL, normalized
 from ga3c_tf.reproduce.figures.plans import EVALUATION_EPISODES, learning_spec
 from ga3c_tf.reproduce.figures.tables import Cell
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, signed_rank
-from ga3c_tf.reproduce.measures.text import mean_ci, number
+from ga3c_tf.reproduce.measures.text import mean_ci
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, Guard, above
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, network_of
 
@@ -35,7 +35,7 @@ def difference(part: Measurements) -> float | None:
     """Return the mean normalized score in % of the smaller epsilon minus that of the authors', of a game with
     both.
     """
-    of_both = [scored(part.select(label=name), EVALUATED) for name in EPSILONS]
+    of_both = [part.select(label=name).numbers(EVALUATED) for name in EPSILONS]
     if not all(of_both):
         return None
     authors, smaller = (normalized(part, float(np.mean(values))) for values in of_both)
@@ -44,7 +44,7 @@ def difference(part: Measurements) -> float | None:
 
 def score_with(name: str) -> Cell:
     """Return a cell with the score of the runs with an epsilon."""
-    return lambda part: mean_ci(scored(part.select(label=name), EVALUATED))
+    return lambda part: mean_ci(part.select(label=name).numbers(EVALUATED))
 
 
 class PapersAlgorithmFigure(Figure):
@@ -58,12 +58,10 @@ class PapersAlgorithmFigure(Figure):
     measured = (evaluations,)
     looks = (LEAST_SEEDS, 2 * LEAST_SEEDS)
     main = (EVALUATED, "points")
-    beside = "scores"
     rows = ("game",)
     columns = {
-        "random policy": lambda part: number(random_score(part)),
+        **RANDOM_POLICY_CELL,
         **{name: score_with(name) for name in EPSILONS},
-        "tuned": lambda part: mean_ci(part.beside(EVALUATED)),
         "million steps": table_3.millions,
         "GA3C, 1 day on a GPU (paper)": table_3.printed(table_3.PAPERS),
     }

@@ -39,7 +39,6 @@ class QLearningFigure(Figure):
     labels = {"algorithm": str}
     measured = (rolling_scores, evaluations)
     main = (EVALUATED, "points")
-    scores = (EVALUATED, FINAL)
     rows = ("game", "algorithm")
     columns = {
         **RANDOM_POLICY_CELL,

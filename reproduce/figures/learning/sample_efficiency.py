@@ -58,7 +58,6 @@ class SampleEfficiencyFigure(Figure):
     smoke = ({"called": (STICKY,)},)
     measured = (evaluations, _how_soon)
     main = (EVALUATED, "points")
-    scores = (EVALUATED, EARLY)
     rows = ("label",)
     columns = {
         **means_of(EVALUATED, EARLY),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ga3c_tf.reproduce.figures.figure import Added, Figure
 from ga3c_tf.reproduce.figures.measurements import Measure, speed_changed
-from ga3c_tf.reproduce.figures.metrics import END
+from ga3c_tf.reproduce.figures.metrics import END, final_score
 from ga3c_tf.reproduce.figures.plans import speed_spec, workers
 from ga3c_tf.reproduce.figures.tables import means_of
 from ga3c_tf.reproduce.figures.throughput import adjustment
@@ -31,13 +31,11 @@ DYNAMIC = "dynamic"
 
 def _measures(run: RecordedRun) -> list[Measure]:
     config = run.spec.config
-    rolling = f"mean of the rolling score (training, {config.rolling_episodes} episodes) over"
+    rolling = f"mean of the rolling score (training, {config.rolling_episodes} episodes) over the time"
     frames = run.agent_steps * (config.frame_skip if config.env_id.startswith("ALE/") else 1)
     seen = "frames of the environment, agent steps times frame skip"
-    reason = "no episode ended"
     return [
-        Measure(MEAN, mean_score(run.curve, "time_s"), "points", f"{rolling} the time", reason),
-        Measure(END, run.final_score, "points", f"{rolling} the last tenth of the time", reason),
+        Measure(MEAN, mean_score(run.curve, "time_s"), "points", rolling, "no episode ended"),
         Measure(FRAMES, float(frames), "frames", seen),
     ]
 
@@ -53,9 +51,8 @@ class SpeedFigure(Figure):
         Added(("minatar_breakout",), range(4, 7), lambda spec: spec.label[0].startswith(("1/1/1", FIXED))),
     )
     smoke = ({"called": (FIXED,)}, {**adjustment.SMOKE, "called": (DYNAMIC,)})
-    measured = (_measures,)
+    measured = (_measures, final_score)
     main = (END, "points")
-    scores = (MEAN,)
     by_game = True
     rows = ("label", "added")
     columns = means_of(FRAMES, MEAN, END)
