@@ -102,8 +102,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "beta": 0.0,
         "steps": 300_000,
     },
-    # Q-learning without a replay memory, for vectors. The values are between those of the authors of PQN, but
-    # for a shorter horizon and standardized states: without them some runs on CartPole had not learned it.
+    # Q-learning without a replay memory, for vectors, with Adam where PQN's authors have RAdam, ten times
+    # their rate for CartPole, a shorter horizon and standardized states: without the last two, some runs on
+    # CartPole had not learned it.
     "pqn": PQN_COMMON
     | {
         "num_agents": 32,
@@ -116,8 +117,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "steps": 500_000,
     },
     # The same for MinAtar and other small images. Lambda, epochs and minibatches are those of PQN's authors
-    # (purejaxql, config/alg/pqn_minatar.yaml). With half of their agents and segments of half their length, a
-    # run on Breakout learned as soon, with a third of the policy lag.
+    # (purejaxql, config/alg/pqn_minatar.yaml), with Adam at twice their rate. With half of their agents and
+    # segments of half their length, a run on Breakout learned as soon, with a third of the policy lag.
     "pqn-small": PQN_COMMON
     | {
         "num_agents": 64,

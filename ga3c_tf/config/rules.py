@@ -92,8 +92,9 @@ RULES = (
         ("replay_size", "num_agents"),
         lambda config: config.algorithm == "dqn" and config.replay_size < config.smallest_replay,
         lambda config: (
-            f"{_given(config, 'replay_size')} is too small for {_given(config, 'num_agents')} and "
-            f"{_given(config, 't_max')}; it must be at least {config.smallest_replay}"
+            f"{_given(config, 'replay_size')} is too small for {_given(config, 'num_agents')}, "
+            f"{_given(config, 't_max')} and {_given(config, 'n_step')}; it must be at least "
+            f"{config.smallest_replay}"
         ),
     ),
     Rule(

@@ -90,6 +90,6 @@ class HealthMonitor:
         if states > RARE_SECONDS * speed:
             about = f"about {states / speed:.0f} s" if speed else "for ever"
             session.warn(
-                f"a training batch has {states} states or more: "
+                f"an update needs {states} new states or more: "
                 f"at {speed:.0f} steps per second, {about} for each"
             )

@@ -18,7 +18,7 @@ from ga3c_tf.experience.contracts import BatchSource
 from ga3c_tf.experience.lag_limit import LagLimit
 from ga3c_tf.experience.queues import EPISODE, INDEX, IndexQueue, RecordQueue
 from ga3c_tf.experience.replay.replay import Replay
-from ga3c_tf.experience.replay.room import check_room, replay_bytes
+from ga3c_tf.experience.replay.room import check_room
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.machine import agent_cores, usable_cores
 from ga3c_tf.runs import outcomes
@@ -243,8 +243,7 @@ class Session:
         config = self.config
         if config.algorithm != "dqn":
             return None
-        check_room(config.replay_size, spec)
-        mib = replay_bytes(config.replay_size, spec) / 2**20
+        mib = check_room(config.replay_size, spec) / 2**20
         self.warn(f"the replay memory of {config.replay_size:,} states takes {mib:,.0f} MiB")
         return Replay(config, self.memory)
 

@@ -379,7 +379,10 @@ def test_the_memory_is_that_of_its_arrays():
 
 
 def test_a_replay_memory_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr(room, "available_bytes", lambda: 2**30)
-    room.check_room(100_000, PONG)
-    with pytest.raises(UserError, match=r"of 1000000 states needs 6\.\d GiB, and 1\.0 GiB are left"):
+    """A GiB is left to the agents and to training."""
+    monkeypatch.setattr(room, "available_bytes", lambda: 2 * 2**30)
+    assert room.check_room(100_000, PONG) == room.replay_bytes(100_000, PONG)
+    with pytest.raises(UserError, match=r"needs 6\.\d GiB, and 1\.0 GiB can be given to it here") as refused:
         room.check_room(10**6, PONG)
+    fitting = int(str(refused.value).split("--replay-size ")[1].split()[0])
+    assert 0.99 * 2**30 < room.check_room(fitting, PONG) <= 2**30

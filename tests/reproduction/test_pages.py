@@ -240,7 +240,7 @@ def test_published_weights_stand_beside_the_papers_score(checkout):
     publish(checkout, 19.25)
     assert stale_pages(folder) == [checkout / "results" / "README.md"]
     write_pages(folder, print)
-    row = "| pong | [19.2 (30 episodes)](weights/pong) [18, 20] | - | - | 11 | 92.5 | - | 18 |"
+    row = "| pong | [19.2 (30 episodes)](weights/pong) [18, 20] | - | - | 11 | 92.5 | -20.3 | 18 |"
     assert row in (folder.path / "README.md").read_text() and stale_pages(folder) == []
 
 
@@ -248,7 +248,7 @@ def test_of_several_evaluations_the_one_with_most_episodes_is_shown(checkout):
     publish(checkout, 19.25)
     weights = checkout / "results" / "weights"
     rows = (
-        "pong,1,100,17.9,17.5,18.3,0.25",
+        "pong,1,100,-20.9,-21,-20.8,0.25",
         "pong,2,30,18.5,18,19,0.25",
         "other,1,9,1,0,2,0.25",
         "pong,1,100,19,18,20,0",
@@ -257,10 +257,10 @@ def test_of_several_evaluations_the_one_with_most_episodes_is_shown(checkout):
         "\n".join(("weights,seed,episodes,mean,low,high,repeat_action_probability", *rows))
     )
     folder = ResultsFolder(checkout / "results")
-    lines = pretrained.rows(folder, "w", {"pong": 18.0})
+    lines = pretrained.rows(folder, "w")
     others = "19.2 (30 episodes), 18.5 (30 episodes)"
-    first = "[17.9](w/pong) [17.5, 18.3], **below the random policy**"
-    assert lines[2:] == [f"| pong | {first} | {others} | 19 [18, 20] | 11 | 92.5 | 18 | 18 |"]
+    first = "[-20.9](w/pong) [-21, -20.8], **below the random policy**"
+    assert lines[2:] == [f"| pong | {first} | {others} | 19 [18, 20] | 11 | 92.5 | -20.3 | 18 |"]
     assert (
         "| mean score of 100 episodes [95 % interval] | other evaluations | without sticky actions"
         in lines[0]
@@ -280,7 +280,7 @@ def test_weights_that_were_played_here_are_in_the_summary_of_the_users_page(chec
     summary, _, _ = (
         write_pages(ResultsFolder(checkout / "mine"), print).read_text().partition("## Limitations")
     )
-    assert f"| pong | 18.6 (5 episodes){shown} | - | - | 1.8e-05 | - | - | 18 |" in summary
+    assert f"| pong | 18.6 (5 episodes){shown} | - | - | 1.8e-05 | - | -20.3 | 18 |" in summary
 
 
 def test_a_page_that_cannot_be_written_is_one_line(checkout):

@@ -656,7 +656,7 @@ def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start(tmp_path, monke
     )
     line, ending = said
     assert ending.startswith("no update was made in ")
-    pattern = r"a training batch has 100001 states or more: at (\d+) steps per second, about (\d+) s for each"
+    pattern = r"an update needs 100001 new states or more: at (\d+) steps per second, about (\d+) s for each"
     speed, seconds = map(int, re.fullmatch(pattern, line).groups())
     assert speed * seconds == pytest.approx(100_001, rel=0.05)
 

@@ -169,4 +169,6 @@ def test_evaluations_and_videos_are_of_episodes_that_begin_without_memory(traine
 def test_a_network_with_memory_is_refused_by_q_learning_in_one_line():
     done = run_command("train", "CartPole-v1", "--network", "lstm", "--algorithm", "pqn")
     assert done.returncode == 2
-    assert "--network lstm cannot be combined with --algorithm pqn: it trains without memory" in done.stderr
+    assert (
+        "--network lstm cannot be combined with --algorithm pqn: its networks have no memory" in done.stderr
+    )

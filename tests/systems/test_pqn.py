@@ -66,9 +66,13 @@ def test_the_values_of_a_corridor_are_learned(tmp_path, algorithm):
     np.testing.assert_allclose(learned, np.stack([left, right], axis=1), atol=0.05)
 
 
-def test_serial_runs_have_the_same_weights_to_the_last_bit(tmp_path):
-    settings = {"system": "serial", "env_id": "CartPole-v1", "steps": 600, "epochs": 2, "minibatch_size": 10}
-    settings["epsilon_steps"] = 400
+TWICE = {"epochs": 2, "minibatch_size": 10}
+SAMPLED = {"algorithm": "dqn", "replay_start": 100, "priority_exponent": 0.6, "n_step": 3}
+
+
+@pytest.mark.parametrize("algorithm", [TWICE, SAMPLED], ids=["pqn", "dqn"])
+def test_serial_runs_have_the_same_weights_to_the_last_bit(tmp_path, algorithm):
+    settings = {"system": "serial", "env_id": "CartPole-v1", "steps": 600, "epsilon_steps": 400, **algorithm}
     weights = []
     for name in ("one", "other"):
         model, _ = trained(tmp_path / name, **settings)
@@ -89,15 +93,18 @@ def test_every_agent_has_an_epsilon_of_its_own(tmp_path):
     np.testing.assert_allclose(training.session.memory.policy.min(axis=1), expected, rtol=1e-3)
 
 
-@pytest.mark.parametrize("system", ["ga3c", "a2c"])
-def test_lag_and_metrics_are_measured(tmp_path, system):
-    settings = {"system": system, "env_id": "CartPole-v1", "steps": 3000, "log_seconds": 0.5, "epochs": 2}
-    trained(tmp_path / "run", minibatch_size=10, **settings)
+@pytest.mark.parametrize(("system", "algorithm"), [("ga3c", TWICE), ("a2c", TWICE), ("ga3c", SAMPLED)])
+def test_lag_and_metrics_are_measured(tmp_path, system, algorithm):
+    settings = {"system": system, "env_id": "CartPole-v1", "steps": 3000, "log_seconds": 0.5}
+    trained(tmp_path / "run", **settings, **algorithm)
     metrics = read_columns(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)
     updated = metrics["tps"] > 0
     assert updated.any() and metrics["policy_lag_mean"][updated].max() >= 0.5  # minibatches of one batch
     for name in ("q_loss", "q_value", "policy_lag_states"):
         assert np.isfinite(metrics[name][updated]).all()
+    if algorithm is SAMPLED:
+        assert metrics["sample_age"][updated].max() > 10  # of up to 3,000 steps
+        assert metrics["training_intensity"][-1] == pytest.approx(Config().training_intensity, rel=0.2)
     for name in ("policy_loss", "value_loss", "entropy", "kl"):
         assert np.isnan(metrics[name]).all()
 

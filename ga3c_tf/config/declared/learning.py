@@ -34,8 +34,8 @@ class LearningSettings:
         "actor-critic",
         "algorithm",
         "'actor-critic' (advantage actor-critic, the paper's), 'pqn' (Q(lambda) without a replay memory, "
-        "Gallici et al. 2024; its networks have layer normalization) or 'dqn' (deep Q-networks with a replay "
-        "memory, Mnih et al. 2015).",
+        "Gallici et al. 2024; its built-in networks have layer normalization) or 'dqn' (deep Q-networks with "
+        "a replay memory, Mnih et al. 2015).",
         choices=ALGORITHMS,
         needs=[beside(system=ONE_MODEL, when=Q_LEARNING)],
         fixed="the run's weights are of this algorithm",
@@ -51,8 +51,8 @@ class LearningSettings:
         "an LSTM behind each trunk), 'lstm' (that of auto, by the observation), or 'module:function' that "
         "returns a keras.Model.",
         excludes=[
-            beside(algorithm=Q_LEARNING, when=["mlp-two-trunks"], because="it has no second output"),
-            beside(algorithm=Q_LEARNING, when=["lstm", *RECURRENT], because="it trains without memory"),
+            beside(algorithm="pqn", when=["mlp-two-trunks"], because="it has no second output"),
+            beside(algorithm=Q_LEARNING, when=["lstm", *RECURRENT], because="its networks have no memory"),
         ],
         fixed=VARIABLES,
     )

@@ -49,7 +49,7 @@ class ReplaySettings:
     importance_exponent: float = declare(
         0.4,
         "advanced",
-        "Exponent of the weights that correct for these probabilities.",
+        "Exponent of the weights that correct for the probabilities of --priority-exponent.",
         low=0,
         high=1,
         algorithms=DQN,

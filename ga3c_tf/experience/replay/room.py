@@ -12,6 +12,9 @@ from ga3c_tf.experience.replay.sum_tree import SumTree
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.resources import available_bytes
 
+RESERVE_BYTES = 2**30
+"""Memory that is left to the agents and to training, whose pages come into use after the check."""
+
 
 def replay_bytes(size: int, spec: EnvironmentSpec) -> int:
     """Return the memory of a replay memory with so many places, in bytes."""
@@ -20,17 +23,18 @@ def replay_bytes(size: int, spec: EnvironmentSpec) -> int:
     return size * (frame + columns) + SumTree.nbytes(size)
 
 
-def check_room(size: int, spec: EnvironmentSpec) -> None:
-    """Refuse a replay memory that does not fit into the memory of this machine.
+def check_room(size: int, spec: EnvironmentSpec) -> int:
+    """Refuse a replay memory that does not fit into the memory of this machine; return its bytes.
 
     Raises:
         UserError: it does not fit; the message gives its size, and that of one that would.
     """
-    room = available_bytes()
+    room = max(0.0, available_bytes() - RESERVE_BYTES)
     needed = replay_bytes(size, spec)
     if needed > room:
         fitting = int(size * room / needed)
         raise UserError(
             f"a replay memory of {size} states needs {needed / 2**30:.1f} GiB, and {room / 2**30:.1f} GiB "
-            f"are left here; --replay-size {fitting} would just fit"
+            f"can be given to it here; --replay-size {fitting} would fit"
         )
+    return needed
