@@ -267,7 +267,7 @@ def test_of_several_evaluations_the_one_with_most_episodes_is_shown(checkout):
     )
     (weights / "again.csv").write_text("weights\npong\n")
     with pytest.raises(UserError, match=r"again\.csv is damaged"):
-        pretrained.rows(folder, "w", {})
+        pretrained.rows(folder, "w")
 
 
 @pytest.mark.parametrize(("interval", "shown"), [([17.0, 20.0], " [17, 20]"), (None, "")])
