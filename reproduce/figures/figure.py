@@ -203,9 +203,9 @@ class Figure:
 
         Args:
             budget: one of `BUDGETS`.
-            seeds: number of seeds; None for the default number of each game, and the runs of added seeds.
+            seeds: number of seeds; None for the default number of each game.
             games: names of the games; empty for the default games of the budget.
-            first_seed: lowest seed, without runs of added seeds; None for the figure's own.
+            first_seed: lowest seed; None for the figure's own.
 
         Raises:
             UserError: the figure does not have this budget.
@@ -219,16 +219,16 @@ class Figure:
             playing = [game for game, count in counts.items() if turn < count]
             of_seed = [spec for game in playing for spec in self.specs(budget, game, lowest + turn)]
             specs += sorted(of_seed, key=lambda spec: spec.turn)
-        if seeds is None and first_seed is None and budget == "quick":
-            specs += [spec for game in counts for spec in self.added_specs(game)]
         return list(dict.fromkeys(specs))
 
-    def added_specs(self, game: str) -> list[RunSpec]:
-        """Return the runs of the added seeds of a game."""
+    def added_specs(self, budget: str, game: str) -> list[RunSpec]:
+        """Return the runs of the added seeds of a game, which are not made again."""
+        if budget != "quick":
+            return []
         specs: list[RunSpec] = []
         for group in self.added:
             plan = group.specs or self.specs
-            of_seeds = [spec for seed in group.seeds for spec in plan("quick", game, seed)]
+            of_seeds = [spec for seed in group.seeds for spec in plan(budget, game, seed)]
             specs += [spec.as_added() for spec in of_seeds if game in group.games and group.where(spec)]
         return specs
 

@@ -239,16 +239,14 @@ class ResultsFolder:
     ) -> list[RunSpec]:
         """Return the runs of the figure that are recorded or asked for, by this method.
 
-        Added seeds count once one of them has begun. A seed with other runs too is no added one.
+        A seed with other runs than those of added seeds is no added one.
         """
         default = figure.all_specs(budget)
-        every = [*default, *_others(figure, budget, default, recorded, asked)]
+        added = [spec for game in figure.games[budget] for spec in figure.added_specs(budget, game)]
+        every = [*default, *added, *_others(figure, budget, default, recorded, asked)]
         if changes:
             every = figure.changed(every, changes) if figure.takes(changes, default) else []
-        added = {spec for spec in every if spec.is_added}
-        with_added = any(has_record(self.runs / spec.id) for spec in added)
-        ids = {record.run_id for record in recorded}
-        ids |= {spec.id for spec in asked if with_added or not spec.is_added}
+        ids = {record.run_id for record in recorded} | {spec.id for spec in asked}
         specs = [spec for spec in every if spec.id in ids]
         whole = {(spec.game, spec.seed) for spec in specs if spec not in added}
         # Of a run of an added seed there are two specifications, which are equal but for the label.
@@ -296,7 +294,7 @@ def _others(
         if game in games or figure.takes_games(budget, [game]):  # earlier versions ran more games
             games[game] = None
     seeds = {*(spec.seed for spec in [*default, *asked]), *(record.seed or 0 for record in recorded)}
-    planned = {(spec.game, spec.seed) for spec in default if not spec.is_added}
+    planned = {(spec.game, spec.seed) for spec in default}
     specs: list[RunSpec] = []
     for seed in sorted(seeds):
         others = [game for game in games if (game, seed) not in planned]

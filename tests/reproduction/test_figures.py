@@ -61,7 +61,10 @@ def words(results, name):
 
 
 def specs(name, budget="quick"):
-    return FIGURES[name].all_specs(budget)
+    """All runs of a figure, with those of added seeds."""
+    figure = FIGURES[name]
+    added = [spec for game in figure.games[budget] for spec in figure.added_specs(budget, game)]
+    return [*figure.all_specs(budget), *added]
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -467,6 +467,12 @@ def test_seeds_that_are_asked_for_are_whole_although_some_of_their_runs_are_adde
     assert set(recorded) == set(asked) and not any(spec.is_added for spec in recorded)
 
 
+@pytest.mark.parametrize("name", ["policy-lag", "environments", "speed", "corrections"])
+def test_added_seeds_are_not_made_again(name):
+    """They belong to a first look that was undecided, which a new folder has not had."""
+    assert not any(spec.is_added for spec in command.Plan([FIGURES[name]], "quick").specs())
+
+
 def test_figures_that_do_not_take_a_method_are_not_on_record(tmp_path):
     figures = [FIGURES["batch-size"], FIGURES["pps"]]
     plan = command.Plan(figures, "quick", changes={"network": "mlp"})
