@@ -12,7 +12,7 @@ its claims. It has
   verdicts, which are data, and corrects the p values of the whole family;
 - `rows` and `columns` of its table, and `lines` of its learning curves, or a `plot` of another kind.
 
-`figures/learning/batch_size.py` is the shortest example. Words of the pages are in pages/templates.
+`figures/learning/batch_size.py` is a short example with claims. Words of the pages are in pages/templates.
 """
 
 from __future__ import annotations

@@ -40,9 +40,6 @@ def as_pinned(package):
     return f"{package}=={importlib.metadata.version(package)}\n" in (ROOT / "requirements.txt").read_text()
 
 
-"""Tables in results/paper/ that are not the paper's."""
-
-
 def shapes_and_numbers(file):
     """Return an SVG without its numbers, and these, both without part names, which hang on the last bit."""
     parts = re.split(r"(-?\d+\.\d+)", re.sub(r"\b[a-z][0-9a-f]{10}\b", "", file.read_text()))

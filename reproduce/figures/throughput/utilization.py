@@ -35,7 +35,7 @@ def _measures(run: RecordedRun) -> list[Measure]:
         shares[GPU] = run.result["gpu_utilization"]
     values = {metric: math.nan if share is None else share for metric, share in shares.items()}
     return [
-        Measure(metric, share, "share", f"{PROTOCOLS[metric]}, from the run's {start} on", "too short a run")
+        Measure(metric, share, "share", f"{PROTOCOLS[metric]}, from the run's {start} on", "not measured")
         for metric, share in values.items()
     ]
 
