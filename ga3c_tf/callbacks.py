@@ -88,7 +88,7 @@ class Evaluate(Callback):
             summary.update(best_score=self.best, best_evaluated=str(self.training.path / BEST))
 
     def _score(self) -> dict[str, Any] | None:
-        """Return the summary of an evaluation; None if the training was asked to end meanwhile."""
+        """Return the summary of an evaluation; None if it failed, or if the training was asked to end."""
         from ga3c_tf.trained.evaluation import evaluate, summary  # these load TensorFlow
         from ga3c_tf.trained.policies import ModelAgent
 
@@ -100,6 +100,9 @@ class Evaluate(Callback):
         try:
             return summary(agent, evaluate(agent, self._episodes, self._seed), False, self._seed)
         except _Ending:
+            return None
+        except (RuntimeError, UserError) as error:  # an environment failed or hung
+            training.session.tell("not evaluated", f"{str(error).splitlines()[0]}; the training goes on")
             return None
 
     def _check(self) -> None:

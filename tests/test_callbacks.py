@@ -185,6 +185,20 @@ def test_a_training_goes_on_if_the_best_weights_cannot_be_saved(tmp_path, monkey
     assert "not saved,cannot write best_evaluated" in (run.path / "events.csv").read_text()
 
 
+def test_a_training_goes_on_if_an_evaluation_fails(tmp_path, monkeypatch):
+    """As it does if the environment of an agent fails."""
+
+    def fail(*_):
+        raise RuntimeError("an environment failed: OSError: simulator lost\nTraceback")
+
+    monkeypatch.setattr("ga3c_tf.trained.evaluation.evaluate", fail)
+    evaluate = Evaluate(every=500, episodes=2)
+    run = train(tmp_path / "run", [evaluate, StopAt(1000)], system="serial")
+    assert run.summary["ended"] == "callback" and evaluate.best == -math.inf
+    events = (run.path / "events.csv").read_text()
+    assert "not evaluated,an environment failed: OSError: simulator lost; the training goes on" in events
+
+
 def test_a_callback_sees_what_one_behind_it_in_the_list_logs(tmp_path):
     class Look(Callback):
         def on_row(self, row):

@@ -14,8 +14,10 @@ from ga3c_tf.algorithms.actor_critic.replicas.synchronous import SynchronousRepl
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.declaration import ALGORITHM_MODELS
+from ga3c_tf.errors import UserError
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.compiled.compilation import CannotCompile
+from ga3c_tf.model.networks import Standardize
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.model.weight_store import Trainable, WeightStore
 
@@ -65,7 +67,21 @@ def new_replicas(
             return kind(config, replicas)
         except CannotCompile as error:
             say(f"the model is not compiled: {error}")
-    return kind(config, [Replica(config, spec, seed, device) for device in devices])
+    plain = [Replica(config, spec, seed, device) for device in devices]
+    _check_weights(plain[0])
+    return kind(config, plain)
+
+
+def _check_weights(replica: Replica) -> None:
+    """Refuse a network with weights that it may change by itself, on each device in another way."""
+    network = replica.network
+    scaling = [layer for layer in network.layers if isinstance(layer, Standardize)]
+    constant = {id(weight) for layer in scaling for weight in layer.weights}
+    if others := [weight for weight in network.non_trainable_weights if id(weight) not in constant]:
+        raise UserError(
+            f"--devices share trainable weights only, and the network has {len(others)} others "
+            f"({others[0].path}); one device or another network has to do"
+        )
 
 
 def _is_compiled(config: Config, device: str | None) -> bool:

@@ -139,7 +139,7 @@ def divergence(log_pi: np.ndarray, log_mu: np.ndarray, bounds: Bounds) -> Diverg
         return Divergence(
             kl=kl,
             total_variation=0.5 * _mean(np.abs(ratios - 1)),
-            effective_sample_size=mean * mean / mean_square,
+            effective_sample_size=effective_sample_size(log_pi, log_mu),
             clipped=_clipped(ratios, bounds),
             floored=_floored(log_pi, bounds),
             chi_squared=mean_square - 1,

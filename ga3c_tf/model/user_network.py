@@ -12,6 +12,7 @@ import numpy as np
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.process_state import global_generators_kept
+from ga3c_tf.model.graph_call import trace
 from ga3c_tf.model.recurrent import initial_carry
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import users_errors, users_function
@@ -35,12 +36,18 @@ def user_network(name: str, spec: EnvironmentSpec, seed: int) -> keras.Model:
 
 
 def _check_outputs(name: str, network: keras.Model, spec: EnvironmentSpec) -> None:
-    """Check the network's outputs for two blank states. The call also builds a subclassed model's weights."""
+    """Check the network's outputs for two blank states, which also builds a subclassed model's weights, and
+    that it is trained on batches of any size.
+    """
     shape, actions = spec.state_shape, spec.num_actions
     states = tf.zeros((2, *shape), spec.state_dtype)
     with users_errors(f"network {name!r} cannot take {spec.state_dtype} states of shape {shape}"):
         carry = initial_carry(network)
         outputs = _outputs_with(network, states, carry) if len(carry) else network(states)
+        inputs = [tf.TensorSpec((None, *shape), spec.state_dtype)]
+        if len(carry):
+            inputs.append(tf.TensorSpec((None, len(carry)), tf.float32))
+        trace(lambda *given: network(given if len(carry) else given[0], training=True), inputs)
     found = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
     if not isinstance(outputs, list | tuple) or found != [((2, actions), "float32"), ((2,), "float32")]:
         text = ", ".join(f"{kind} {list(size)}" for size, kind in found)

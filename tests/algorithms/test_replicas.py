@@ -20,10 +20,12 @@ from ga3c_tf.algorithms.actor_critic.replicas.compiled import CompiledReplica
 from ga3c_tf.algorithms.actor_critic.replicas.parts import parts_of
 from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.actor_critic.replicas.synchronous import SynchronousReplicas
+from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
-from ga3c_tf.errors import DeviceStopped
+from ga3c_tf.errors import DeviceStopped, UserError
 from ga3c_tf.experience.spec import EnvironmentSpec
+from ga3c_tf.model.tensorflow import keras
 
 RATES = Rates(0.003, 0.02)
 SHAPE = (4,)
@@ -50,6 +52,23 @@ SETTINGS = {
         **RMSPROP,
     },
 }
+
+
+def with_statistics(shape, dtype, num_actions):
+    """Return a network with weights that are not trained."""
+    states = keras.Input(shape, dtype=dtype)
+    hidden = keras.layers.BatchNormalization()(states)
+    values = keras.ops.squeeze(keras.layers.Dense(1)(hidden), -1)
+    return keras.Model(states, (keras.layers.Dense(num_actions)(hidden), values))
+
+
+def test_a_network_with_weights_that_are_not_trained_is_refused(monkeypatch):
+    monkeypatch.setattr(Config, "device_names", ["/CPU:0", "/CPU:0"])
+    config = Config(devices="cpu:2", network="test_replicas:with_statistics")
+    with pytest.raises(
+        UserError, match="--devices share trainable weights only, and the network has 2 others"
+    ):
+        new_model(config, SPEC, 0, None)
 
 
 @pytest.fixture(autouse=True)

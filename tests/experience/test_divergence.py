@@ -136,7 +136,11 @@ def test_a_batch_without_the_probabilities_of_its_actions_has_no_divergence():
 
 def test_ratios_beyond_floats_are_no_error():
     found = divergence(np.array([0.0, 0.0]), np.array([-1000.0, 0.0]), Bounds())
-    assert math.isinf(found.total_variation)
+    assert math.isinf(found.total_variation) and found.effective_sample_size == 0.5
+    unlikely = divergence(np.array([-400.0, -400.0]), np.array([-1.0, -1.0]), Bounds())
+    assert unlikely.effective_sample_size == 1
+    impossible = divergence(np.array([-np.inf, -np.inf]), np.array([-1.0, -1.0]), Bounds())
+    assert math.isnan(impossible.effective_sample_size)
 
 
 def batch_of(lengths, versions, bootstrap_versions):

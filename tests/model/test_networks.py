@@ -315,6 +315,18 @@ def logits_only(state_shape, state_dtype, num_actions):
 def other_shape(state_shape, state_dtype, num_actions):
     return good((9,), state_dtype, num_actions)
 
+class OfAKnownBatch(keras.Model):
+    def __init__(self, num_actions):
+        super().__init__()
+        self.logits = keras.layers.Dense(num_actions)
+
+    def call(self, states):
+        flat = keras.ops.reshape(states, (states.shape[0], -1))  # None in an update
+        return self.logits(flat), flat[:, 0]
+
+def of_a_known_batch(state_shape, state_dtype, num_actions):
+    return OfAKnownBatch(num_actions)
+
 def no_model(state_shape, state_dtype, num_actions):
     return 3
 
@@ -363,6 +375,7 @@ def test_a_users_network(user_module):
         ("my_networks:column_of_values", r"must return .*it returned float32 \[2, 3\], float32 \[2, 1\]"),
         ("my_networks:logits_only", r"must return .*it returned float32 \[2, 3\]"),
         ("my_networks:other_shape", r"cannot take float32 states of shape \(4,\)"),
+        ("my_networks:of_a_known_batch", r"cannot take float32 states of shape \(4,\): .*None"),
     ],
 )
 def test_a_users_mistakes_are_told_in_one_line(user_module, name, message):

@@ -267,7 +267,7 @@ def test_a_users_network_whose_carry_does_not_fit_is_refused(name, message):
 
 def test_q_learning_refuses_memory_and_the_compiled_model_falls_back_in_one_line():
     with pytest.raises(
-        UserError, match="--network mlp-lstm cannot be combined with --algorithm pqn: it trains"
+        UserError, match="--network mlp-lstm cannot be combined with --algorithm pqn: its networks"
     ):
         Config(network="mlp-lstm", algorithm="pqn")
     own = Config(network="test_recurrent:counting", algorithm="pqn")

@@ -138,16 +138,15 @@ def _squared_errors(values: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
 
 
 def _check_scalars(name: str, returned: Sequence[Any]) -> None:
-    """Reject what a user's loss returned for 2 states, unless it is three float32 scalars."""
-    kinds = []
-    for value in returned:
-        kinds.append(
-            f"{value.dtype.name} {list(value.shape)}" if tf.is_tensor(value) else type(value).__name__
-        )
+    """Reject what a user's loss returned for a batch of any size, unless it is three float32 scalars."""
+    kinds = [
+        f"{value.dtype.name} {list(value.shape)}" if tf.is_tensor(value) else type(value).__name__
+        for value in returned
+    ]
     if kinds != ["float32 []"] * 3:
         raise UserError(
-            f"loss {name!r} must return (policy loss, value loss, entropy), three float32 scalars; for 2 "
-            f"states it returned {', '.join(kinds)}"
+            f"loss {name!r} must return (policy loss, value loss, entropy), three float32 scalars; for B "
+            f"states it returned {', '.join(kinds).replace('None', 'B')}"
         )
 
 
@@ -163,14 +162,13 @@ def _probed(name: str, function: Callable[[Batch], Any], num_actions: int) -> Lo
         UserError: an error of `find_loss`.
     """
     inputs = {
-        "logits": tf.TensorSpec((2, num_actions), tf.float32),
-        "values": tf.TensorSpec((2,), tf.float32),
+        "logits": tf.TensorSpec((None, num_actions), tf.float32),
+        "values": tf.TensorSpec((None,), tf.float32),
         "beta": tf.TensorSpec((), tf.float32),
         "version": tf.TensorSpec((), tf.int64),
     }
-    rows = {"step": 2, "segment": 1}
     for column in COLUMNS:
-        inputs[column.name] = tf.TensorSpec((rows[column.axis], *column.shape), tf.as_dtype(column.dtype))
+        inputs[column.name] = tf.TensorSpec((None, *column.shape), tf.as_dtype(column.dtype))
     returned: list[Any] = []
 
     def call(*tensors: tf.Tensor) -> None:
