@@ -18,6 +18,7 @@ from ga3c_tf.config import FIXED, Config
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.tensorflow import keras
+from ga3c_tf.plugins import name_of
 from ga3c_tf.plugins.copies import as_name_or_function
 
 SMALL = {"preset": "smoke", "num_agents": 2, "device": "cpu", "seed": 1, "progress": False}
@@ -61,6 +62,19 @@ def test_each_agent_has_an_environment_like_the_one_that_is_passed(env, name, mo
             score += reward
             ended = terminated or truncated
         assert score <= most
+
+
+@pytest.mark.parametrize(
+    ("env", "other"),
+    [
+        (of_seven_steps(), gymnasium.wrappers.TimeLimit(of_seven_steps().unwrapped, 8)),
+        (Halved(of_seven_steps()), Halved(Halved(of_seven_steps()))),
+    ],
+    ids=["by its spec", "by a copy"],
+)
+def test_an_object_that_is_passed_again_has_its_name(env, other):
+    names = [name_of(as_name_or_function("env", passed)) for passed in (env, other, env, other)]
+    assert names[:2] == names[2:] and names[0] != names[1]
 
 
 def test_an_environment_and_a_model_are_trained_and_played(tmp_path):

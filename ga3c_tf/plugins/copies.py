@@ -36,6 +36,12 @@ class Copies:
     def __call__(self, *_: Any, **__: Any) -> Any:
         return cloudpickle.loads(self._content)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Copies) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
 
 class Remade:
     """Makes a Gymnasium environment anew by its spec at each call, with its wrappers.
@@ -54,6 +60,12 @@ class Remade:
 
         options: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
         return gymnasium.make(self._spec, disable_env_checker=True, **options)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Remade) and self._spec == other._spec
+
+    def __hash__(self) -> int:
+        return hash(self._spec.id)
 
 
 def as_name_or_function(argument: str, value: Any) -> Any:

@@ -30,7 +30,7 @@ KNOWN_EVERYWHERE = ("ALE/", "MinAtar/", "GA3C/")
 def name_of(function: Callable[..., Any]) -> str:
     """Register a user function for this process and the processes it starts; return its name in the settings.
 
-    Functions of the same name are distinguished by a number.
+    Functions of the same name are distinguished by a number; equal copies of an object have one name.
 
     Raises:
         UserError: the function cannot be sent to another process.
@@ -38,7 +38,7 @@ def name_of(function: Callable[..., Any]) -> str:
     called = f"{OBJECT}:{getattr(function, '__name__', type(function).__name__)}"
     _check_copyable(called, function)
     names = (called if number == 1 else f"{called}-{number}" for number in itertools.count(1))
-    name = next(name for name in names if _objects.get(name, function) is function)
+    name = next(name for name in names if _objects.get(name, function) == function)
     _objects[name] = function
     return name
 
