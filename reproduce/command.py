@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -163,16 +163,16 @@ def _left(specs: Sequence[RunSpec], folder: ResultsFolder, force: bool) -> list[
     return [run for spec in specs if not (run := RecordedRun.of(spec, folder.runs)).ended]
 
 
-def listing(out: Path | None) -> list[str]:
-    """Return lines of text about each figure: what it shows, its cost at each budget, and the runs made so
-    far.
+def listing(out: Path | None, figures: Iterable[Figure] = FIGURES.values()) -> list[str]:
+    """Return lines of text about each of these figures: what it shows, its cost at each budget, and the runs
+    made so far.
 
     If there is no results folder, the last line says so instead of a line for each figure.
     """
     folders = {budget: ResultsFolder(out or folder) for budget, folder in DEFAULT.items()}
     has_results = any(folder.path.is_dir() for folder in folders.values())
     lines = []
-    for figure in FIGURES.values():
+    for figure in figures:
         costs = [f"{budget} {_cost(figure.all_specs(budget))}" for budget in figure.games]
         lines += [f"{figure.name}: {figure.shows} ({figure.paper})", f"    cost: {'; '.join(costs)}"]
         measured = []

@@ -107,13 +107,13 @@ def reproduce(
     this machine.
     """
     from ga3c_tf.reproduce import command
-    from ga3c_tf.reproduce.figures.registry import figure_called, figures_with
+    from ga3c_tf.reproduce.figures.registry import FIGURES, figure_called, figures_with
 
     chosen = [game.strip() for game in games.split(",") if game.strip()]
     method = {"algorithm": algorithm, "loss": loss, "network": network}
     changes = {name: value for name, value in method.items() if value}
     if show_list:
-        print("\n".join(command.listing(out)))
+        print("\n".join(command.listing(out, [figure_called(name)] if name else FIGURES.values())))
         return 0
     if bool(name) == everything:
         raise UserError("name one --figure, or give --all; --list names the figures")

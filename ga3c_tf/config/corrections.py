@@ -44,7 +44,7 @@ def problem_of(correction: str) -> str | None:
     """Return why there is no such correction, in words; None if there is."""
     for name in correction.split("+"):
         if name not in NAMES:
-            hint = did_you_mean(name, list(NAMES)) or f"; there are {', '.join(NAMES)}"
+            hint = did_you_mean(name, list(NAMES)) or f"; it must be one of {', '.join(NAMES)}"
             return f"{name!r} is no correction or part of one{hint}"
     parts = parts_of(correction)
     for axis, choices in AXES.items():

@@ -18,6 +18,7 @@ from typing import Any
 from ga3c_tf.config import Config, has_effect, without_effect_on
 from ga3c_tf.config.declaration import plain_text
 from ga3c_tf.config.migrations import Recorded, first_form, migrated, removed_names
+from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.files import as_file_name
 from ga3c_tf.reproduce.runs.methods import NAMES, changes_of
@@ -130,10 +131,10 @@ class RunSpec:
         """Return this run with a method of the user's own, see `methods.changes_of`.
 
         Raises:
-            UserError: a setting is invalid or conflicts with the others.
+            UserError: a setting is invalid, conflicts with the others or has no effect beside them.
         """
         changed = replace(self, changes=_in_order(first_form(changes_of(changes, self.config))))
-        _ = changed.config  # refuses bad settings
+        check_effects(changed.config, changes)
         return changed
 
     @property

@@ -422,7 +422,7 @@ def test_a_published_name_is_a_combination_and_may_be_a_part_of_one(one, other):
     ("correction", "words"),
     [
         ("vtrace", "'vtrace' is no correction or part of one; close: v-trace"),
-        ("m2po+", "'' is no correction or part of one; there are none, epsilon, is"),
+        ("m2po+", "'' is no correction or part of one; it must be one of none, epsilon, is"),
         ("ppo+m2po", "it has several trust regions, ppo and m2po; give one"),
         ("icepop+tv-mask", "it has several masks, ratio-mask and tv-mask; give one"),
         ("one-step+m2po", "one-step does nothing beside m2po, which has a ratio of its own"),

@@ -651,6 +651,8 @@ def test_list_and_dry_run_write_nothing(tmp_path):
     assert listed.stdout.count("measured:") == 1 and "nothing yet" not in listed.stdout
     last = "measured: unknown, as there is no folder runs/smoke or results here; name one with --out"
     assert listed.stdout.splitlines()[-1] == last
+    [first, *_] = command.listing(None, [FIGURES["pps"]])
+    assert first.startswith("pps: ") and len(command.listing(tmp_path, [FIGURES["pps"]])) == 3
     dry = ga3c_tf("reproduce", "--figure", "pps", "--dry-run", cwd=tmp_path)
     assert dry.returncode == 0 and len(dry.stdout.splitlines()) == 75
     assert all(line.startswith("ga3c-tf train ALE/Pong-v5 ") for line in dry.stdout.splitlines())

@@ -221,6 +221,17 @@ def test_every_figure_has_runs_at_each_of_its_budgets(name, budget):
     assert len(FIGURES[name].all_specs(budget, seeds=7)) >= 7
 
 
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [("environments", {"algorithm": "pqn", "loss": "mine:huber"}), ("q-learning", {"loss": "mine:huber"})],
+)
+def test_a_method_that_has_no_effect_is_refused_before_the_runs(name, changes):
+    budget = "tuned" if name == "q-learning" else "quick"
+    specs = FIGURES[name].all_specs(budget, 1, ["minatar_breakout"])
+    with pytest.raises(UserError, match="--loss has no effect with --algorithm pqn"):
+        FIGURES[name].changed(specs, changes)
+
+
 def test_a_budget_that_a_figure_does_not_have_is_refused():
     with pytest.raises(UserError, match="the figure ladder has no budget quick; it has smoke, tuned"):
         FIGURES["ladder"].all_specs("quick")

@@ -78,8 +78,8 @@ def scored_games(table: Measurements) -> dict[str, Measurements]:
 
 
 def reached(table: Measurements) -> list[str]:
-    """Return the games with too few seeds for a test whose mean normalized score is `REACHED` or more."""
-    shares = {game: share(part) for game, part in scored_games(table).items() if not tested(part)}
+    """Return the games whose mean normalized score is `REACHED` or more."""
+    shares = {game: share(part) for game, part in scored_games(table).items()}
     return [game for game, of_paper in shares.items() if of_paper is not None and of_paper >= REACHED]
 
 
@@ -136,14 +136,12 @@ def percent(part: Measurements) -> str:
 
 
 def answer(table: Measurements) -> str:
-    """Return which games with few seeds reach the paper's score, and the range of the normalized scores."""
-    shares = [of_paper for part in scored_games(table).values() if (of_paper := share(part)) is not None]
-    few = [game for game, part in scored_games(table).items() if not tested(part)]
-    if not few or not shares:
+    """Return how many games reach the paper's score on average, and the range of the normalized scores."""
+    games = scored_games(table)
+    shares = [of_paper for part in games.values() if (of_paper := share(part)) is not None]
+    if not shares:
         return ""
     titles = ", ".join(map(game_title, reached(table)))
-    text = (
-        f"{len(reached(table))} of {len(few)} games with fewer than {LEAST_SEEDS} seeds come to a normalized"
-    )
-    text += f" score of {REACHED:.0%}" + f" ({titles})" * bool(titles)
-    return f"{text}; all scores are between {min(shares):.0%} and {max(shares):.0%}"
+    text = f"{len(reached(table))} of {len(games)} games average a normalized score of {REACHED:.0%} or more"
+    text += f" ({titles})" * bool(titles)
+    return f"{text}; all are between {min(shares):.0%} and {max(shares):.0%}"
