@@ -11,7 +11,7 @@ from ga3c_tf.config.config import setting_type
 from ga3c_tf.config.declaration import checked
 from ga3c_tf.config.elsewhere import ELSEWHERE, setting_called
 from ga3c_tf.config.migrations import migrated
-from ga3c_tf.config.presets import PRESETS
+from ga3c_tf.config.presets import PRESETS, left_out
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
@@ -376,6 +376,17 @@ def test_numbers_and_paths_of_other_libraries_are_taken(tmp_path):
     with pytest.raises(UserError, match="must be a whole number"):
         Config(num_agents=True)
     assert repr(Config(steps=4e6).steps) == "4000000"
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ({"correction": "v-trace"}, ["--advantage gae", "--clip-ratio 0.2", "--epochs 3"]),
+        ({"learning_rate": 1e-3, "minutes": 5.0}, []),
+    ],
+)
+def test_what_is_left_out_of_a_preset_is_named(given, left):
+    assert left_out("tuned", Config.from_preset("tuned", given), given) == left
 
 
 def test_settings_that_something_reads_are_taken():

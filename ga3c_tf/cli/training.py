@@ -25,7 +25,7 @@ from ga3c_tf.cli.options import (
 )
 from ga3c_tf.cli.terminal import command_line, signals_to_answer
 from ga3c_tf.config import Config
-from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
+from ga3c_tf.config.presets import PRESETS, USUAL_PRESET, left_out
 from ga3c_tf.console import OutputClosed, discard_unwritten, say, warn
 from ga3c_tf.errors import BudgetReached, DeviceStopped, Diverged, UserError
 from ga3c_tf.files import json_text
@@ -97,6 +97,8 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
             "ga3c-tf: the default preset has the paper's settings; "
             f"--preset {tuned} is tuned for such observations"
         )
+    elif not by_default and (left := left_out(preset, run.config, given)):
+        say(f"ga3c-tf: left out of --preset {preset}, as they conflict or do nothing here: {', '.join(left)}")
     return _run(training, run, as_json)
 
 

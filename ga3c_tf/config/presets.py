@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from ga3c_tf.config.rules import conflicts, unread
+from ga3c_tf.config.rules import conflicts, spelled, unread
 from ga3c_tf.config.settings import Settings
 
 USUAL_PRESET = "default"
@@ -224,6 +225,12 @@ def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:
     while (name := _out_of_place(values, given)) is not None:
         del values[name]
     return values | given
+
+
+def left_out(preset: str, config: Settings, given: Collection[str]) -> list[str]:
+    """Return the options of a preset that a run has not, budgets and what is given aside."""
+    values = {name: value for name, value in PRESETS[preset].items() if name not in {*given, *BUDGETS}}
+    return [spelled(name, value) for name, value in values.items() if getattr(config, name) != value]
 
 
 def _out_of_place(values: dict[str, Any], given: dict[str, Any]) -> str | None:
