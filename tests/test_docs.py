@@ -189,7 +189,7 @@ def test_every_column_is_described(file):
 
 
 def test_the_names_that_other_programs_use_are_those_that_the_command_line_translates():
-    text = (ROOT / "docs" / "usage.md").read_text()
+    text = (ROOT / "docs" / "stable-baselines3.md").read_text()
     head = " | ".join(["| here", *next(iter(ELSEWHERE.values()))])
     [body] = re.findall(rf"^{re.escape(head)} \|\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
     rows = [
