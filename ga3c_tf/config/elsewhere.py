@@ -1,4 +1,4 @@
-"""The names that other programs have for settings: for suggestions, and for the table in docs/stable-baselines3.md."""
+"""The names that other programs have for settings: for suggestions, and docs/stable-baselines3.md."""
 
 from __future__ import annotations
 

@@ -316,7 +316,8 @@ def planned_ids(figures=FIGURES):
     ids = {}
     for name, figure in figures.items():
         for budget in figure.games:
-            text = "\n".join(sorted(spec.id for spec in figure.all_specs(budget)))
+            added = [spec for game in figure.games[budget] for spec in figure.added_specs(budget, game)]
+            text = "\n".join(sorted({spec.id for spec in [*figure.all_specs(budget), *added]}))
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
             ids[f"{name} {budget}"] = f"{text.count(chr(10)) + 1} runs, {digest}"
     return ids
