@@ -102,7 +102,8 @@ class Evaluate(Callback):
         except _Ending:
             return None
         except (RuntimeError, UserError) as error:  # an environment failed or hung
-            training.session.tell("not evaluated", f"{str(error).splitlines()[0]}; the training goes on")
+            [why, *_] = str(error).split("\n")
+            training.session.tell("not evaluated", f"{why}; the training goes on")
             return None
 
     def _check(self) -> None:

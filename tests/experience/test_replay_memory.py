@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.buffers import RolloutBuffers
-from ga3c_tf.experience.replay import files, room
+from ga3c_tf.experience.replay import files, room, sum_tree
 from ga3c_tf.experience.replay.memory import CollectedSegment, ReplayMemory, Sampling
 from ga3c_tf.experience.replay.replay import Replay
 from ga3c_tf.experience.replay.sum_tree import SumTree
@@ -47,6 +47,13 @@ def test_places_are_drawn_in_proportion_to_their_priorities():
     tree.set(np.arange(5), np.array([1.0, 0.0, 4.0, 2.0, 3.0]))
     drawn = np.bincount(tree.find(np.arange(1000) / 100), minlength=5)
     np.testing.assert_array_equal(drawn, [100, 0, 400, 200, 300])
+
+
+def test_changes_of_priorities_do_not_pile_up_while_nothing_is_sampled():
+    tree = SumTree(5)
+    for number in range(3 * sum_tree.MOST_CHANGES):
+        tree.set(np.array([number % 5]), 1.0)
+    assert len(tree._changed) <= sum_tree.MOST_CHANGES and tree.total == 5
 
 
 def slow_return(rewards, ends):
