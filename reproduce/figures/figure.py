@@ -294,9 +294,11 @@ class Figure:
         """Return the claim, which decides nothing by other numbers of seeds than the planned looks, or by
         the seeds of several commands.
         """
-        seeds = sorted(table.select(added=False).names("seed"))
-        unplanned = bool(self.looks) and len(seeds) > self.looks[0] and len(seeds) not in self.looks
-        unplanned |= bool(seeds) and seeds != list(range(seeds[0], seeds[-1] + 1))
+        seeds = len(table.names("seed"))
+        unplanned = bool(self.looks) and seeds > self.looks[0] and seeds not in self.looks
+        for _, of_game in table.select(added=False).parts("game"):
+            seeds_of_game = of_game.names("seed")
+            unplanned |= max(seeds_of_game) - min(seeds_of_game) >= len(seeds_of_game)
         return replace(claim, guards=[*claim.guards, Guard(UNPLANNED_LOOK, unplanned)])
 
     def plots(self, results: Results, stem: Path) -> None:
