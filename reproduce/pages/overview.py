@@ -106,7 +106,7 @@ def finder(chapters: Sequence[Chapter]) -> Callable[..., dict[str, Any]]:
                 now = f"'{key}' of {figure} at {budget} is {verdict.verdict}"
                 raise Outdated(f"{now}, not {kind}: write its sentence in pages/templates/results.md anew")
         effect, low, high, _ = verdict.estimate.shown
-        return {"effect": Number(effect), "interval": Interval((low, high))}
+        return {"effect": Number(effect), "interval": Interval((low, high)), "n": verdict.estimate.n}
 
     return finding
 

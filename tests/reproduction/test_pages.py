@@ -207,6 +207,20 @@ def test_the_published_pages_are_short():
     assert words(PUBLISHED.path / "RULES.md") <= 900
 
 
+@pytest.mark.parametrize(
+    ("page", "cells", "said"),
+    [
+        ("pps", ["| 0.683 [", "| 3.88 ["], "0.68 to 3.9 times as many"),
+        ("learning-curves", ["| -20.3 | -16.9 [", "| -20.3 | -19.7 ["], "at -16.9 and -19.7"),
+        ("published-weights", ["| pong | [17.9]("], "Pong to 17.9"),
+    ],
+)  # fmt: skip
+def test_numbers_that_the_summary_has_in_words_are_those_of_the_pages(page, cells, said):
+    text = (PUBLISHED.path / "pages" / f"{page}.md").read_text()
+    summary = " ".join((PUBLISHED.path / "README.md").read_text().split())
+    assert all(cell in text for cell in cells) and said in summary
+
+
 # the table of published weights
 
 
