@@ -402,9 +402,8 @@ def test_a_run_is_exported_by_the_command_with_its_score(run, tmp_path):
     assert metadata["training"]["agent_steps"] == agent.agent_steps
 
 
-@pytest.mark.parametrize("name", [b"[1]", b"a\\b \xff"])
-def test_a_run_in_a_folder_of_any_name_is_trained_resumed_evaluated_and_exported(tmp_path, name):
-    folder = tmp_path / os.fsdecode(name)
+def test_a_run_in_a_folder_of_any_name_is_trained_resumed_evaluated_and_exported(tmp_path):
+    folder = tmp_path / os.fsdecode(b"[1] a\\b \xff")
     run = folder / "run"
     words = ("train", "CartPole-v1", "--system", "serial", "--agents", 2, "--steps", 50, "--run-dir", run)
     for arguments in (

@@ -20,7 +20,9 @@ SYSTEMS = ("ga3c", "a2c")
 INTENSITY = 8.0
 STEPS = 1_000_000
 RATE = 2.5e-4
-"""Learning rate of the batch of 128 in `dqn-small`; others have it by the square root of their size."""
+"""Learning rate of the batch of 128; others have it by the square root of their size."""
+RMSPROP = {"optimizer": "rmsprop", "rmsprop_centred": True, "rmsprop_decay": 0.95, "rmsprop_epsilon": 1e-4}
+"""The optimizer of MinAtar's DQN without its momentum, which `dqn-small` had when the runs were planned."""
 SMOKE: dict[str, Any] = {"algorithm": "dqn", "min_training_batch": None}
 
 
@@ -54,6 +56,7 @@ class ReplayBatchesFigure(BatchSizeFigure):
                 training_intensity=INTENSITY,
                 learning_rate=RATE * math.sqrt(size / 128),
                 target_period=1_000 * 128 // size,  # the same number of agent steps
+                **RMSPROP,
             ).called(str(size))
             for system, size in product(SYSTEMS, SIZES)
         ]
