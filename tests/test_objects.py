@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import sys
 import typing
 from collections.abc import Callable
 from os import PathLike
@@ -20,8 +21,14 @@ from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.tensorflow import keras
 from ga3c_tf.plugins import name_of
 from ga3c_tf.plugins.copies import as_name_or_function
+from ga3c_tf.plugins.objects import installer
 
 SMALL = {"preset": "smoke", "num_agents": 2, "device": "cpu", "seed": 1, "progress": False}
+
+
+def lake(*rows):
+    """A lake whose map is an array, which has no truth value of its own when it is compared."""
+    return gymnasium.make("FrozenLake-v1", desc=np.array([list(row) for row in rows]))
 
 
 class Halved(gymnasium.Wrapper):
@@ -69,12 +76,33 @@ def test_each_agent_has_an_environment_like_the_one_that_is_passed(env, name, mo
     [
         (of_seven_steps(), gymnasium.wrappers.TimeLimit(of_seven_steps().unwrapped, 8)),
         (Halved(of_seven_steps()), Halved(Halved(of_seven_steps()))),
+        (lake("SF", "FG"), lake("SF", "HG")),
     ],
-    ids=["by its spec", "by a copy"],
+    ids=["by its spec", "by a copy", "with an array"],
 )
 def test_an_object_that_is_passed_again_has_its_name(env, other):
     names = [name_of(as_name_or_function("env", passed)) for passed in (env, other, env, other)]
     assert names[:2] == names[2:] and names[0] != names[1]
+
+
+def test_an_environment_that_shows_a_window_is_refused():
+    env = Halved(of_seven_steps())
+    env.env.env.render_mode = "human"
+    with pytest.raises(ga3c_tf.UserError, match=r"^env opens a window, .* without render_mode='human'$"):
+        as_name_or_function("env", env)
+
+
+def test_an_environment_of_the_main_program_is_known_to_other_processes(monkeypatch):
+    monkeypatch.setattr(sys.modules["__main__"], "MinePole", CartPoleEnv, raising=False)
+    gymnasium.register("MinePole-v0", entry_point="__main__:MinePole")
+    install = installer(["MinePole-v0"])
+    monkeypatch.delattr(sys.modules["__main__"], "MinePole")  # as in another process
+    gymnasium.registry.pop("MinePole-v0")
+    try:
+        install()
+        assert isinstance(gymnasium.make("MinePole-v0").unwrapped, CartPoleEnv)
+    finally:
+        gymnasium.registry.pop("MinePole-v0", None)
 
 
 def test_an_environment_and_a_model_are_trained_and_played(tmp_path):

@@ -54,6 +54,7 @@ class Remade:
         self.__name__ = spec.id.rpartition("/")[2]
         options = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
         self._spec = dataclasses.replace(spec, kwargs=options)
+        self._content = cloudpickle.dumps(self._spec)  # specs with arrays cannot be compared
 
     def __call__(self, render_mode: str | None = None) -> Any:
         import gymnasium
@@ -62,7 +63,7 @@ class Remade:
         return gymnasium.make(self._spec, disable_env_checker=True, **options)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Remade) and self._spec == other._spec
+        return isinstance(other, Remade) and self._content == other._content
 
     def __hash__(self) -> int:
         return hash(self._spec.id)
@@ -97,6 +98,10 @@ def _of_environment(value: Any) -> Any:
         )
     if not isinstance(value, gymnasium.Env):
         return value
+    if value.render_mode == "human":
+        raise UserError(
+            "env opens a window, and so would that of every agent; make it without render_mode='human'"
+        )
     spec = _spec_of(value)
     if spec is None:
         return Copies(value, "a function that makes one")
@@ -124,8 +129,12 @@ def _is_registered(spec: Any) -> bool:
     if registered is None or spec.additional_wrappers:
         return False
     options = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+    try:
+        same = options == registered.kwargs
+    except ValueError:  # of arrays, which may differ
+        same = False
     return (
-        options == registered.kwargs
+        same
         and spec.max_episode_steps == registered.max_episode_steps
         and spec.entry_point == registered.entry_point
     )

@@ -7,6 +7,7 @@ run.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -108,9 +109,15 @@ def _registered_here(env_id: str) -> EnvSpec | None:
 
     An id of Gymnasium itself may have been registered anew by this program, so its spec is returned too.
     """
+    if env_id.startswith(KNOWN_EVERYWHERE):
+        return None
     import gymnasium  # agent processes have it anyway; the help texts of the command are shown without it
+    from gymnasium.envs.registration import load_env_creator
 
-    return None if env_id.startswith(KNOWN_EVERYWHERE) else gymnasium.registry.get(env_id)
+    spec = gymnasium.registry.get(env_id)
+    if spec and str(spec.entry_point).startswith("__main__:"):  # which other processes cannot import
+        return dataclasses.replace(spec, entry_point=load_env_creator(str(spec.entry_point)))
+    return spec
 
 
 def _install(objects: dict[str, Callable[..., Any]], registered: dict[str, EnvSpec]) -> None:
