@@ -106,7 +106,7 @@ def larger_batches(cpu: dict) -> str:
     whole_ms = sum(step_ms[name] for name in WORDS)
     per_state = {size: milliseconds / size for size, milliseconds in cpu["components"]["update_ms"].items()}
     size = min(per_state, key=per_state.__getitem__)
-    gain = whole_ms / (whole_ms - step_ms["update"] + per_state[size])
+    gain = whole_ms / (whole_ms - step_ms["update"] + cpu["passes"] * per_state[size])
     if gain < MATTERS:
         return ""
     return (

@@ -27,7 +27,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.files import json_text, write_aside
 from ga3c_tf.host.gpu import gpu_id
 from ga3c_tf.host.machine import machine, package_versions, source_version, usable_cores
-from ga3c_tf.host.signals import time_limit
+from ga3c_tf.host.signals import TimeLimitReached, time_limit
 
 NETWORKS = ("small", "large-1", "large-4", "large-3", "large-2")
 EXTREMES = NETWORKS[:2]
@@ -107,7 +107,7 @@ def attempted(part: Part) -> dict[str, Any]:
     try:
         with time_limit(MOST_SECONDS):
             results = part.measure()
-    except (RuntimeError, UserError, TimeoutError) as error:
+    except (RuntimeError, UserError, TimeLimitReached) as error:
         results = {"error": str(error)}
     return {"name": part.name, "took": round(time.monotonic() - start, 1), **results}
 

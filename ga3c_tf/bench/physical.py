@@ -36,13 +36,14 @@ def mflop_per_state(network: Any, state_shape: Sequence[int], state_dtype: str) 
 
 
 def machine_limits(
-    bare_ms: float, mflop: Mapping[str, float], gflops: float, cores: int, on_gpu: bool
+    bare_ms: float, mflop: Mapping[str, float], passes: float, gflops: float, cores: int, on_gpu: bool
 ) -> dict[str, float | None]:
     """Return the maximum number of agent steps per second that the machine allows.
 
     Args:
         bare_ms: milliseconds of one step of the bare environment on one core.
         mflop: MFLOP per state, from `mflop_per_state`.
+        passes: states that are trained on for each agent step.
         gflops: GFLOP/s of one core.
         cores: number of cores of the host.
         on_gpu: whether a GPU makes the predictions and updates.
@@ -52,7 +53,7 @@ def machine_limits(
         if they also made predictions and updates at `gflops`. The latter is None with a GPU, whose GFLOP/s
         are not measured.
     """
-    arithmetic_ms = sum(mflop.values()) / gflops
+    arithmetic_ms = (mflop["prediction"] + passes * mflop["update"]) / gflops
     return {
         "emulator_pps": 1000 * cores / bare_ms,
         "arithmetic_pps": None if on_gpu else 1000 * cores / (bare_ms + arithmetic_ms),
@@ -76,7 +77,8 @@ def against_the_machine(
     """
     machine = mean(calibrations)
     bare_ms = summary["components"]["bare_environment_ms"]
-    limits = machine_limits(bare_ms, mflop, machine.gflops, summary["cores"], summary["device"] == "gpu")
+    cores, on_gpu = summary["cores"], summary["device"] == "gpu"
+    limits = machine_limits(bare_ms, mflop, summary["passes"], machine.gflops, cores, on_gpu)
     return {
         "calibrations": [dataclasses.asdict(calibration) for calibration in calibrations],
         "calibrations_agree": agree(calibrations),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ga3c_tf.bench.advice import advice
 from ga3c_tf.console import counted
 from ga3c_tf.host.calibration import TOLERANCE
+from ga3c_tf.host.machine import agent_cores
 
 CELL = 27  # characters
 DISTURBED = 0.05  # share of the cores' time
@@ -84,7 +85,7 @@ def rows(device: dict) -> list[tuple[str, str]]:
     step = device["step_ms"]
     share = device["step_shares"]
     used = device["memory"]
-    whole_ms = 1000 * device["cores"] / device["pps"]
+    whole_ms = 1000 * agent_cores(device["cores"], device["device"] == "gpu") / device["pps"]
 
     def component(name: str) -> str:
         return f"{call[name]:9.3f} {step[name]:8.3f} {share[name]:7.1%}"

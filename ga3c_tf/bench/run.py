@@ -189,6 +189,7 @@ def summarize(
         **limit,
         "efficiency": system["pps"] / limit["pps_limit"],
         "cores": cores,
+        "passes": passes,
         "components": components,
         "call_ms": call_ms,
         "step_ms": step_ms,

@@ -10,6 +10,7 @@ import rich_click as click
 from ga3c_tf.cli.options import FiniteRange, setting_options
 from ga3c_tf.cli.terminal import exit_on_signals
 from ga3c_tf.config import Config
+from ga3c_tf.config.rules import check_effects
 from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import json_text
@@ -66,6 +67,7 @@ def bench(env_id: str, device: str, seconds: float, components: bool, as_json: b
     given = {name: value for name, value in settings.items() if value is not None}
     today, note = resolve_env_id(env_id)
     config = Config.from_values({**given, "env_id": today, "seed": 0, "adjustment": "off"})
+    check_effects(config, given)
     if note:
         warn(f"{note}; now: {in_words(config)}")
     exit_on_signals()

@@ -229,14 +229,20 @@ def test_devices_are_not_compared_where_the_machine_changed_between_them():
     assert said.startswith("Whether a GPU helps here is not known: 5000 agent steps/s against 1000")
 
 
-def advised(kind, environment, prediction, update, used=0.9, batches=None, rest=0.2):
+def advised(kind, environment, prediction, update, used=0.9, batches=None, rest=0.2, passes=1):
     """The answer to components of so many ms a step, which leave this share of the time."""
     found = summary(kind)
     step_ms = {"environment": environment, "prediction": prediction, "update": update, "queue": 0.01}
     cores = 4 if kind == "gpu" else 2
     limits = bench.limits(environment, prediction, update, cores, kind == "gpu")
     components = {**found["components"], "update_ms": batches or {5: 5 * update, 25: 25 * update}}
-    changes = {"step_ms": step_ms, "components": components, "cpu_utilization": used, **limits}
+    changes = {
+        "step_ms": step_ms,
+        "components": components,
+        "cpu_utilization": used,
+        "passes": passes,
+        **limits,
+    }
     shares = bench.shares(step_ms, limits["pps_limit"], cores, kind == "gpu")
     changes["step_shares"] = {**shares, "rest": rest}
     return " ".join(advice("small", {kind: {**found, **changes}}))
@@ -303,13 +309,16 @@ def test_larger_batches_are_named_where_they_would_help():
     said = advised("cpu", 0.2, 0.1, 0.7, batches={5: 3.5, 45: 9.0, 85: 25.5})
     assert said.endswith("training batches of 45 states allow up to 2.0 times the speed.")
     assert "training batches" not in advised("cpu", 0.2, 0.1, 0.7, batches={5: 3.5, 45: 30.0})
+    # Trained on eight times: 0.7 ms of updates are less than those of any other batch.
+    assert "training batches" not in advised("cpu", 0.2, 0.1, 0.7, batches={5: 3.5, 45: 9.0}, passes=8)
 
 
 def test_the_limits_of_the_machine_by_hand():
     mflop = {"prediction": 2.0, "update": 6.0}
-    limits = machine_limits(0.25, mflop, gflops=32.0, cores=2, on_gpu=False)
+    limits = machine_limits(0.25, mflop, passes=1, gflops=32.0, cores=2, on_gpu=False)
     assert limits == {"emulator_pps": 8000.0, "arithmetic_pps": 4000.0}
-    assert machine_limits(0.25, mflop, 32.0, 2, on_gpu=True) == {
+    assert machine_limits(0.25, mflop, 8, 32.0, 2, on_gpu=False)["arithmetic_pps"] == 1000 * 2 / 1.8125
+    assert machine_limits(0.25, mflop, 1, 32.0, 2, on_gpu=True) == {
         "emulator_pps": 8000.0,
         "arithmetic_pps": None,
     }
