@@ -14,6 +14,7 @@ from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import STATISTICS, global_generators_seeded
 from ga3c_tf.host.process_state import WorkingFolder
+from ga3c_tf.plugins.errors import users_errors
 
 STEPS = 10_000
 """Number of steps of the random policy: about ten games of Pong, 4 s."""
@@ -39,6 +40,9 @@ def observation_statistics(
     Returns:
         Mean and variance of each element of a state, each float32 [*state_shape], in the units of the states
         (squared for the variance).
+
+    Raises:
+        UserError: the environment raised an error, or an observation is outside its space; one line.
     """
     rng = np.random.default_rng([config.seed or 0, steps])
     environment: Any
@@ -46,6 +50,7 @@ def observation_statistics(
         global_generators_seeded(config.seed, STATISTICS),
         WorkingFolder(),
         closing(make_environment(config)) as environment,
+        users_errors(f"{config.env_id} does not work with random actions"),
     ):
         left_out = config.frame_stack if isinstance(environment, AtariEnvironment) else 0
         state, _ = environment.reset(seed=int(rng.integers(2**31)))

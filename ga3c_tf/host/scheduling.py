@@ -13,14 +13,15 @@ def schedule_as(kind: str) -> None:
 
     With Linux's SCHED_BATCH, a thread that wakes up does not interrupt a running one. Where all cores are
     busy, requests then gather into larger prediction batches, and caches stay warm. Idle cores are used as
-    soon as before. Nothing changes where the system does not have or does not allow the policy.
+    soon as before. Nothing changes where the system does not have or does not allow the policy, or
+    where the user has given the program another one, such as SCHED_IDLE.
 
     Args:
         kind: value of the setting `scheduling`: 'tuned' for SCHED_BATCH, or 'plain' for the system's usual
             policy.
     """
     name = "SCHED_BATCH" if kind == "tuned" else "SCHED_OTHER"
-    if hasattr(os, name):
+    if hasattr(os, name) and os.sched_getscheduler(0) in (os.SCHED_OTHER, os.SCHED_BATCH):
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, getattr(os, name), os.sched_param(0))
 

@@ -38,12 +38,16 @@ def left_to_this_process() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+class TimeLimitReached(Exception):
+    """Raised by `time_limit`. It is no OSError as TimeoutError is, which a block may suppress."""
+
+
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise a TimeoutError in the block after so many seconds. For the main thread, which has one timer."""
+    """Raise TimeLimitReached in the block after so many seconds. For the main thread, which has one timer."""
 
     def end(number: int, frame: object) -> NoReturn:
-        raise TimeoutError(f"not done after {seconds:g} s")
+        raise TimeLimitReached(f"not done after {seconds:g} s")
 
     handler = signal.signal(signal.SIGALRM, end)
     others = signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -10,6 +10,7 @@ from gymnasium import spaces
 from ga3c_tf.config import Config
 from ga3c_tf.environments import statistics
 from ga3c_tf.environments.statistics import observation_statistics
+from ga3c_tf.errors import UserError
 
 
 class Recorded(gymnasium.Env):
@@ -50,6 +51,12 @@ def test_they_are_those_of_all_states(config):
     np.testing.assert_allclose(mean, kept.mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(variance, kept.var(axis=0), rtol=1e-4, atol=1e-9)
     assert variance[0] == 0 and mean.dtype == variance.dtype == np.float32
+
+
+def test_an_observation_that_is_not_finite_is_one_line(config, monkeypatch):
+    monkeypatch.setattr(Recorded, "_state", lambda self: np.full(3, np.nan if self._step == 5 else 0.0))
+    with pytest.raises(UserError, match=r"^Recorded-v0 does not work with random actions: .*not finite$"):
+        observation_statistics(config, 50)
 
 
 def test_the_seed_decides_them(config):

@@ -1,11 +1,13 @@
 """The machine: limits of containers, memory, processes and cores, and what libraries are told of it."""
 
+import contextlib
 import math
 import os
 import resource
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import psutil
@@ -15,6 +17,7 @@ from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host import libraries, machine, resources, scheduling
 from ga3c_tf.host.processes import process_group
 from ga3c_tf.host.resources import open_files_allowed
+from ga3c_tf.host.signals import TimeLimitReached, time_limit
 
 GIB = 2**30
 
@@ -299,3 +302,23 @@ def test_a_training_on_screens_decides_before_tensorflow_is_imported(tmp_path, e
 )
 def test_what_counts_as_a_screen(shape, screen):
     assert EnvironmentSpec(shape, "uint8", 2).is_screen is screen
+
+
+def test_a_time_limit_is_no_error_of_the_operating_system():
+    with (
+        pytest.raises(TimeLimitReached, match=r"^not done after 0.05 s$"),
+        time_limit(0.05),
+        contextlib.suppress(OSError),
+    ):
+        time.sleep(30)
+
+
+@pytest.mark.parametrize(("policy", "after"), [("OTHER", "BATCH"), ("BATCH", "BATCH"), ("IDLE", "IDLE")])
+def test_a_policy_that_the_user_chose_is_left(policy, after):
+    def scheduled():
+        os.sched_setscheduler(0, getattr(os, f"SCHED_{policy}"), os.sched_param(0))
+        scheduling.schedule_as("tuned")
+        return os.sched_getscheduler(0)
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(scheduled).result() == getattr(os, f"SCHED_{after}")
