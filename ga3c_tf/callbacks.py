@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.runs.folder import as_published
 from ga3c_tf.systems.callbacks import Callback, Row
 from ga3c_tf.trained.weights import BEST, SCORE, packed_weights, save_weights
 
@@ -114,7 +115,7 @@ class Evaluate(Callback):
     def _save(self, score: dict[str, Any]) -> None:
         training = self.training
         score["training"] = {"seed": training.config.seed, "minutes": round(training.session.time_s / 60, 1)}
-        config = training.config.replace(run_dir=None)
+        config = as_published(training.config)
         content = packed_weights(training.session.model, is_limited=False)
         try:
             save_weights(training.path / BEST, content, config.to_json(), score)

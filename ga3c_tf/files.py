@@ -117,7 +117,7 @@ class Locked(Exception):
 
 
 def check_writable(folder: Path) -> None:
-    """Check that files can be written to a folder, which is created if it does not exist.
+    """Check that files can be written to a folder, or that it can be created if it does not exist.
 
     Raises:
         NotADirectoryError: the folder, or the nearest path above it that exists, is not a folder.

@@ -91,7 +91,7 @@ def ending(summary: dict, own_code: bool = False, random_score: float | None = N
     lines = [
         f"{reached.get(ended, ended)}: {counted(summary['agent_steps'], 'agent step')}, "
         f"{counted(summary['episodes'], 'episode')} and {counted(summary['updates'], 'update')} in "
-        f"{_duration(summary['time_s'])}, {summary['pps']:,.0f} steps per second",
+        f"{_duration(summary['time_s'])}, {summary['pps']:,.0f} steps per second in this session",
         _score(min(summary["rolling_episodes"], summary["episodes"]), summary["rolling_score"])
         + beside_random(random_score),
         *_best_evaluated(summary),

@@ -48,7 +48,7 @@ def test_the_last_lines_say_what_was_done_and_what_can_be_done_next():
     lines = ending(SUMMARY).splitlines()
     assert lines[0] == (
         "budget reached: 241,011 agent steps, 5,912 episodes and 912 updates in 1:02:03, "
-        "4,016 steps per second"
+        "4,016 steps per second in this session"
     )
     assert lines[1] == "mean score of the last 100 episodes: 8.9"
     beside = ending(SUMMARY, random_score=-20.26).splitlines()[1]

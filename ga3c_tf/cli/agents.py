@@ -72,7 +72,7 @@ def play(
     exit_on_signals()
 
     def report(scores: list[float]) -> None:
-        values = f"score{'s' if len(scores) > 1 else ''} {', '.join(f'{score:g}' for score in scores)}"
+        values = f"score{'s' if len(scores) > 1 else ''} {', '.join(f'{score:,.10g}' for score in scores)}"
         print(
             f"{'shown' if video is None else video}: {counted(len(scores), 'episode')}, {values}", flush=True
         )

@@ -136,7 +136,10 @@ def _changes(context: click.Context, parameter: click.Parameter, words: Sequence
         if setting and text == "none" and is_optional(name) and name != "correction":
             changes[name] = None
         elif setting:
-            changes[name] = setting_param(name).convert(text, parameter, context)
+            try:
+                changes[name] = setting_param(name).convert(text, parameter, context)
+            except click.BadParameter as error:
+                raise click.BadParameter(f"{name}: {error.message}", context, parameter) from None
         else:
             changes[name] = text
     return changes

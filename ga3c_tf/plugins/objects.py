@@ -116,7 +116,8 @@ def _registered_here(env_id: str) -> EnvSpec | None:
 
     spec = gymnasium.registry.get(env_id)
     if spec and str(spec.entry_point).startswith("__main__:"):  # which other processes cannot import
-        return dataclasses.replace(spec, entry_point=load_env_creator(str(spec.entry_point)))
+        made_by: Any = load_env_creator(str(spec.entry_point))
+        return dataclasses.replace(spec, entry_point=made_by)
     return spec
 
 

@@ -48,6 +48,8 @@ class RunFolder:
         Raises:
             UserError: the folder exists and is not empty, or cannot be used.
         """
+        if config.run_dir == "":
+            raise UserError("--run-dir is empty; name a folder, or leave it out")
         path = Path(config.run_dir) if config.run_dir else Path("runs") / _default_name(config.env_id)
         try:
             taken = path.exists() and (
@@ -275,12 +277,22 @@ def check_no_links(path: Path) -> None:
     Raises:
         UserError: the folder contains a link.
     """
-    for folder, _, _ in os.walk(path):
-        for entry in os.scandir(folder):
-            if entry.is_symlink():
+    for folder, folders, files in os.walk(path):
+        if Path(folder) == path and "wandb" in folders:  # its own links, where it runs in the run folder
+            folders.remove("wandb")
+        for name in (*folders, *files):
+            if os.path.islink(entry := os.path.join(folder, name)):
                 raise UserError(
-                    f"{entry.path} is a link, which no run makes; remove it, since it may lead anywhere"
+                    f"{entry} is a link, which no run makes; remove it, since it may lead anywhere"
                 )
+
+
+def as_published(config: Config) -> Config:
+    """Return settings as they are published: without the folders of this machine."""
+    began_with = config.initial_weights
+    if began_with is not None and os.path.isabs(began_with):
+        began_with = Path(began_with).name
+    return config.replace(run_dir=None, initial_weights=began_with)
 
 
 def read_config(path: Path | str, use: Use | None = None, say: Callable[[str], None] = warn) -> Config:

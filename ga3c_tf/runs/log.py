@@ -74,9 +74,9 @@ class RunLog:
         name = f"events.out.tfevents.{seconds}.{platform.node()}.{os.getpid()}.{nanoseconds:09d}"
         self._tensorboard = RetryingWriter(folder / name, self._no_room)
         self._add(event_pb2.Event(file_version="brain.Event:2"))
-        if agent_steps:  # TensorBoard drops what an earlier session wrote from this step on
-            start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-            self._add(event_pb2.Event(step=agent_steps + 1, session_log=start))
+        # TensorBoard drops what an earlier session wrote from this step on.
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        self._add(event_pb2.Event(step=agent_steps + 1, session_log=start))
 
     def episode(self, row: dict[str, float], rolling_score: float) -> None:
         """Add one row to episodes.csv."""

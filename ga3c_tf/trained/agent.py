@@ -136,7 +136,8 @@ class Agent:
     def network(self) -> keras.Model:
         """The network, a `keras.Model` from states [B, *state_shape] to (logits [B, A], values [B]), float32.
 
-        With Q-learning it gives the values of actions instead, [B, A].
+        With Q-learning it gives the values of actions instead, [B, A]. A network with memory takes a carry
+        [B, elements] beside the states, and gives the next one beside the outputs.
         """
         return self._trained.model.network
 

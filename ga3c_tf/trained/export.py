@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import json_text, removed, write_aside
+from ga3c_tf.files import check_writable, json_text, removed, write_aside
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and bad input is rejected without it
     from ga3c_tf.trained.policies import TrainedAgent
@@ -59,8 +59,7 @@ def check_export(file: Path, form: str) -> None:
     if form != "savedmodel" and file.suffix != SUFFIXES[form]:
         hint = f"; the format of {file.suffix} is {forms[file.suffix]}" if file.suffix in forms else ""
         raise UserError(f"{file} does not end in {SUFFIXES[form]}, as a file of the format {form} does{hint}")
-    if not file.parent.is_dir():
-        raise UserError(f"cannot write {file}: {file.parent} is not a folder")
+    _check_folder(file)
     for path in (file, metadata_of(file)):
         if os.path.lexists(path):
             raise UserError(f"{path} exists; name another file to write to, or remove it")
@@ -71,6 +70,15 @@ def check_export(file: Path, form: str) -> None:
         )
     if form == "onnx":
         check_packages("--format onnx", ["onnx", "tf2onnx"])
+
+
+def _check_folder(file: Path) -> None:
+    if not file.parent.is_dir():
+        raise UserError(f"cannot write {file}: {file.parent} is not a folder")
+    try:
+        check_writable(file.parent)
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror}") from None
 
 
 def check_packages(wanted_by: str, packages: Sequence[str]) -> None:

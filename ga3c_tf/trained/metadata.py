@@ -17,7 +17,7 @@ from ga3c_tf.config.declaration import Q_LEARNING
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.process_state import WorkingFolder
-from ga3c_tf.runs.folder import commit_of, read_sessions
+from ga3c_tf.runs.folder import as_published, commit_of, read_sessions
 from ga3c_tf.trained.weights import BEST, SCORE, file_of
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
         UserError: score.json is damaged.
     """
     config = agent.config
-    score = score or published_score(agent.folder)
-    commits = _commits(agent.folder, score)
+    published = published_score(agent.folder)
+    commits = _commits(agent.folder, published)
+    score = score or published
     with WorkingFolder(), contextlib.closing(make_environment(config)) as environment:
         states: Any = environment.observation_space
         actions: Any = environment.action_space
@@ -72,7 +73,7 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
                 "seed": config.seed,
                 "agent_steps": score["agent_steps"] if score else agent.agent_steps,
                 "checkpoint": agent.checkpoint,
-                "initial_weights": config.initial_weights,
+                "initial_weights": as_published(config).initial_weights,
                 "commits": commits,
             },
             "score": _figures(score),

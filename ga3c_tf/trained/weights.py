@@ -43,7 +43,8 @@ ORIGIN = "began_with"
 """Folder in a run folder with the card, the score and the curve of the weights that the run began with."""
 NO_DAMAGE = (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
 """Numbers of errors of reading a file that may be undamaged."""
-KEPT = (CARD, "config.json", SCORE, "curve.csv", "curve.svg", "curve.png", ORIGIN)
+CURVE = ("curve.csv", "curve.svg", "curve.png")
+KEPT = (CARD, "config.json", SCORE, *CURVE, ORIGIN)
 
 
 def file_of(folder: Path) -> Path | None:
@@ -84,7 +85,9 @@ def check_free(folder: Path) -> None:
             check_writable(folder)
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}") from None
-    if os.path.islink(folder) or (names and (not {FILE, SAFETENSORS} & {*names} or "checkpoints" in names)):
+    # Other models on the Hub have a model.safetensors too. A publication that was killed may lack the score.
+    ours = {FILE, SAFETENSORS} & {*names} and {SCORE, f"{SCORE}.new"} & {*names}
+    if os.path.islink(folder) or (names and (not ours or "checkpoints" in names)):
         raise UserError(f"{folder} has something else in it; name a new folder for the weights")
 
 

@@ -434,7 +434,7 @@ def test_a_resumed_run_trains_with_the_settings_that_were_set_and_records_them(c
         ("network=mlp", "network (--network) cannot change within a run: the checkpoint holds the variables"),
         ("lerning_rate=1", "unknown setting 'lerning_rate'; close: learning_rate"),
         ("learning_rate=0", "learning_rate (--learning-rate) is 0.0; it must be above 0"),
-        ("learning_rate=fast", "'fast' is not a valid float"),
+        ("learning_rate=fast", "learning_rate: 'fast' is not a valid float"),
         ("learning_rate=none", "'none' is not a valid float"),
         ("serial", "'serial' is not NAME=VALUE"),
         ("loss=tiny", "unknown loss 'tiny'"),

@@ -312,17 +312,22 @@ def test_columns_are_those_of_all_rows(tmp_path):
     assert np.isnan(columns["score"]).sum() == 1 and columns["score"].dtype == np.float64
 
 
-def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path):
+@pytest.mark.parametrize(
+    ("last", "steps"),
+    [(600, [100, 200, 300, 400, 500, 600, 700]), (0, [700])],
+    ids=["from a checkpoint", "from the first one"],
+)
+def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path, last, steps):
     log = RunLog(tmp_path)
     for number in range(1, 11):
         log.metrics(metrics_row(number, 100 * number))
     log.close()
-    log = RunLog(tmp_path, agent_steps=600, time_s=6.0, episodes=0)
+    log = RunLog(tmp_path, agent_steps=last, time_s=last / 100, episodes=0)
     log.metrics(metrics_row(7, 700))
     log.close()
     events = EventAccumulator(str(tmp_path))
     events.Reload()
-    assert [event.step for event in events.Scalars("metrics/pps")] == [100, 200, 300, 400, 500, 600, 700]
+    assert [event.step for event in events.Scalars("metrics/pps")] == steps
 
 
 @pytest.mark.parametrize("name", [*MEASURED, "dropped_steps"])

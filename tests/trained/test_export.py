@@ -29,8 +29,10 @@ from ga3c_tf.model.layer_norm import LayerNorm
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.trained import export, metadata
 from ga3c_tf.trained.export import SUFFIXES, check_export, metadata_of
-from ga3c_tf.trained.metadata import describe_agent
+from ga3c_tf.trained.metadata import describe_agent, published_score
 from ga3c_tf.trained.network_files import write_network
+from ga3c_tf.trained.policies import TrainedAgent
+from ga3c_tf.trained.pretrained import PUBLISHED
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
 NAMES = ["pong", "minatar_breakout"]
@@ -400,6 +402,14 @@ def test_a_run_is_exported_by_the_command_with_its_score(run, tmp_path):
     [session] = json.loads((run / "meta.json").read_text())["sessions"]
     assert [commit[:12] for commit in metadata["training"]["commits"]] == [session["commit"][:12]]
     assert metadata["training"]["agent_steps"] == agent.agent_steps
+
+
+def test_metadata_of_weights_with_a_new_score_have_the_commits_of_the_training():
+    folder = PUBLISHED / "minatar_freeway"
+    agent = TrainedAgent(folder, "best", True, 0, "/CPU:0", print)
+    score = {key: value for key, value in published_score(folder).items() if key != "training"}
+    commits = describe_agent(agent, score)["training"]["commits"]
+    assert commits == published_score(folder)["training"]["commits"] != []
 
 
 def test_a_run_in_a_folder_of_any_name_is_trained_resumed_evaluated_and_exported(tmp_path):

@@ -1,8 +1,10 @@
 """A folder for the Hugging Face Hub: a card that the Hub's package reads, and weights that ours does."""
 
+import errno
 import hashlib
 import http.server
 import json
+import os
 import shutil
 import sys
 import threading
@@ -23,7 +25,7 @@ from ga3c_tf.trained.policies import TrainedAgent
 from ga3c_tf.trained.pretrained import PUBLISHED, published_names, weights_called
 from ga3c_tf.trained.publishing import hub
 from ga3c_tf.trained.publishing.publish import publish_weights
-from ga3c_tf.trained.weights import file_of
+from ga3c_tf.trained.weights import check_free, file_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -131,13 +133,11 @@ def test_a_publication_of_weights_that_failed_can_be_repeated(published, tmp_pat
     new = tmp_path / "new"
 
     def full(*_, **__):
-        raise shutil.Error([("there", "here", "No space left on device")])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(shutil, "copytree", full)
-        with pytest.raises(
-            UserError, match=r"cannot write here: No space left on device; publish to .*new again"
-        ):
+        patched.setattr(shutil, "copy", full)
+        with pytest.raises(UserError, match=r"cannot write to .*new: No space left on device; publish to it"):
             publish_weights(published, new, agent)
     assert not (new / "README.md").exists()
     (new / "began_with").mkdir()  # of other weights, published before
@@ -169,6 +169,32 @@ def test_weights_without_a_card_are_not_published(tmp_path):
     shutil.copytree(PUBLISHED / "minatar_freeway", tmp_path / "mine", ignore=shutil.ignore_patterns("*.md"))
     done = ga3c_tf("publish", "mine", "copy", "--format", "huggingface", cwd=tmp_path)
     assert done.returncode == 2 and "mine has no README.md, as published weights have" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["mine", "mine/copy"])
+def test_weights_are_not_published_into_their_own_folder(tmp_path, place):
+    folder = shutil.copytree(PUBLISHED / "minatar_freeway", tmp_path / "mine")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(UserError, match=r"would be in the weights .* themselves; name another folder"):
+        publish_weights(folder, tmp_path / place, agent=None)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_only_what_belongs_to_the_weights_is_published(published, tmp_path):
+    folder = shutil.copytree(published, tmp_path / "hub")
+    (tmp_path / "mine" / ".git").mkdir(parents=True)
+    shutil.copytree(PUBLISHED / "minatar_freeway", tmp_path / "mine", dirs_exist_ok=True)
+    agent = TrainedAgent(tmp_path / "mine", "best", True, 0, "/CPU:0", print)
+    publish_weights(tmp_path / "mine", folder, agent)
+    names = {path.name for path in folder.iterdir()}
+    assert not names & {".git", "curve.csv"} and names >= {"curve.svg", weights.EPISODE}
+
+
+def test_another_model_of_the_hub_is_not_overwritten(tmp_path):
+    for name in (weights.SAFETENSORS, "config.json", "README.md"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(UserError, match="has something else in it; name a new folder for the weights"):
+        check_free(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,7 @@ def test_a_run_goes_on_from_published_weights(copy, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
     done = ga3c_tf("publish", tmp_path / "run", tmp_path / "again", "--episodes", 2)
     assert done.returncode == 0, done.stderr
+    assert read_config(tmp_path / "again").initial_weights == copy.name  # no folder of this machine
     score = json.loads((tmp_path / "again" / "score.json").read_text())
     assert score["agent_steps"] == ended.agent_steps + before["agent_steps"]
     assert 7.5 <= score["training"]["minutes"] < 8.5

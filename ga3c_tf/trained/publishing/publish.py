@@ -15,7 +15,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.curve import Columns, curve_of, read_curve, write_curve
-from ga3c_tf.runs.folder import check_no_links, read_config
+from ga3c_tf.runs.folder import as_published, check_no_links, read_config
 from ga3c_tf.trained.evaluation import evaluate, summary
 from ga3c_tf.trained.metadata import published_score
 from ga3c_tf.trained.playback import record
@@ -24,7 +24,9 @@ from ga3c_tf.trained.publishing import hub
 from ga3c_tf.trained.publishing.card import card_of, session_rows
 from ga3c_tf.trained.video import VideoNotWritten
 from ga3c_tf.trained.weights import (
+    BEST,
     CARD,
+    CURVE,
     EPISODE,
     FILE,
     ORIGIN,
@@ -78,7 +80,7 @@ def publish(
     content = packed_weights(agent.model, name)
     before = _before(run)
     sessions = session_rows(run)
-    config = read_config(run).replace(run_dir=None)
+    config = as_published(read_config(run))
     score = _scored(run, agent, episodes, seed, sessions)
     curve = curve_of(run, config.rolling_episodes)
     if before:
@@ -115,7 +117,11 @@ def publish_weights(weights: Path, folder: Path, agent: TrainedAgent) -> dict:
             it or cannot be written.
     """
     check_free(folder)
+    if folder.resolve().is_relative_to(weights.resolve()):
+        raise UserError(f"{folder} would be in the weights {weights} themselves; name another folder")
     check_no_links(weights)
+    if weights.resolve().name == BEST:
+        raise UserError(f"{weights} has no score with a protocol of its own; publish its run")
     score = published_score(weights)
     if score is None or not (weights / CARD).is_file():
         name = SCORE if score is None else CARD
@@ -128,8 +134,11 @@ def publish_weights(weights: Path, folder: Path, agent: TrainedAgent) -> dict:
         _remove_earlier(folder)
         content = packed_weights(agent.model, SAFETENSORS)
         save_weights(folder, content, config.to_json(), score, SAFETENSORS)
-        written_here = shutil.ignore_patterns(FILE, SAFETENSORS, CARD, SCORE)
-        shutil.copytree(weights, folder, ignore=written_here, dirs_exist_ok=True)
+        for picture in (*CURVE, EPISODE):
+            if (weights / picture).is_file():
+                shutil.copy(weights / picture, folder)
+        if (weights / ORIGIN).is_dir():
+            shutil.copytree(weights / ORIGIN, folder / ORIGIN)
         _write_card(folder, _with_replay(lines, agent, folder, score))
     return score
 
@@ -148,7 +157,7 @@ def _writing(folder: Path) -> Iterator[None]:
 
 def _remove_earlier(folder: Path) -> None:
     """Remove what an earlier publication has left. Only a complete folder has a card."""
-    for earlier in (CARD, hub.REPLAY, hub.METADATA):
+    for earlier in (CARD, *CURVE, EPISODE, hub.REPLAY, hub.METADATA):
         (folder / earlier).unlink(missing_ok=True)
     shutil.rmtree(folder / ORIGIN, ignore_errors=True)
 
