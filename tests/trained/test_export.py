@@ -405,7 +405,7 @@ def test_a_run_is_exported_by_the_command_with_its_score(run, tmp_path):
 
 
 def test_metadata_of_weights_with_a_new_score_have_the_commits_of_the_training():
-    folder = PUBLISHED / "minatar_freeway"
+    folder = PUBLISHED / "minatar_seaquest"
     agent = TrainedAgent(folder, "best", True, 0, "/CPU:0", print)
     score = {key: value for key, value in published_score(folder).items() if key != "training"}
     commits = describe_agent(agent, score)["training"]["commits"]
