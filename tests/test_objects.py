@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import sys
+import threading
 import typing
 from collections.abc import Callable
 from os import PathLike
@@ -20,7 +21,7 @@ from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.tensorflow import keras
 from ga3c_tf.plugins import name_of
-from ga3c_tf.plugins.copies import as_name_or_function
+from ga3c_tf.plugins.copies import Remade, as_name_or_function
 from ga3c_tf.plugins.objects import installer
 
 SMALL = {"preset": "smoke", "num_agents": 2, "device": "cpu", "seed": 1, "progress": False}
@@ -85,11 +86,19 @@ def test_an_object_that_is_passed_again_has_its_name(env, other):
     assert names[:2] == names[2:] and names[0] != names[1]
 
 
-def test_an_environment_that_shows_a_window_is_refused():
-    env = Halved(of_seven_steps())
-    env.env.env.render_mode = "human"
+def test_an_environment_that_shows_a_window_is_not_copied():
+    env = gymnasium.make("CartPole-v1")
+    env.unwrapped.render_mode = "human"
+    assert as_name_or_function("env", env) == "CartPole-v1"
+    env = Halved(env)
     with pytest.raises(ga3c_tf.UserError, match=r"^env opens a window, .* without render_mode='human'$"):
         as_name_or_function("env", env)
+
+
+def test_arguments_that_cannot_be_copied_are_one_line():
+    spec = dataclasses.replace(gymnasium.spec("FrozenLake-v1"), kwargs={"desc": threading.Lock()})
+    with pytest.raises(ga3c_tf.UserError, match=r"FrozenLake-v1 cannot be handed to another process"):
+        name_of(Remade(spec))
 
 
 def test_an_environment_of_the_main_program_is_known_to_other_processes(monkeypatch):

@@ -54,7 +54,6 @@ class Remade:
         self.__name__ = spec.id.rpartition("/")[2]
         options = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
         self._spec = dataclasses.replace(spec, kwargs=options)
-        self._content = cloudpickle.dumps(self._spec)  # specs with arrays cannot be compared
 
     def __call__(self, render_mode: str | None = None) -> Any:
         import gymnasium
@@ -63,7 +62,9 @@ class Remade:
         return gymnasium.make(self._spec, disable_env_checker=True, **options)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Remade) and self._content == other._content
+        if not isinstance(other, Remade):
+            return False
+        return cloudpickle.dumps(self._spec) == cloudpickle.dumps(other._spec)  # they may have arrays
 
     def __hash__(self) -> int:
         return hash(self._spec.id)
@@ -98,12 +99,12 @@ def _of_environment(value: Any) -> Any:
         )
     if not isinstance(value, gymnasium.Env):
         return value
-    if value.render_mode == "human":
-        raise UserError(
-            "env opens a window, and so would that of every agent; make it without render_mode='human'"
-        )
     spec = _spec_of(value)
     if spec is None:
+        if value.render_mode == "human":
+            raise UserError(
+                "env opens a window, and so would each copy of it; make it without render_mode='human'"
+            )
         return Copies(value, "a function that makes one")
     return spec.id if _is_registered(spec) else Remade(spec)
 
