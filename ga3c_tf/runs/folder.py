@@ -50,7 +50,11 @@ class RunFolder:
         """
         if config.run_dir == "":
             raise UserError("--run-dir is empty; name a folder, or leave it out")
-        path = Path(config.run_dir) if config.run_dir else Path("runs") / _default_name(config.env_id)
+        path = (
+            Path(config.run_dir)
+            if config.run_dir is not None
+            else Path("runs") / _default_name(config.env_id)
+        )
         try:
             taken = path.exists() and (
                 not path.is_dir() or not _is_free({file.name for file in path.iterdir()})
@@ -278,17 +282,17 @@ def check_no_links(path: Path) -> None:
         UserError: the folder contains a link.
     """
     for folder, folders, files in os.walk(path):
-        if Path(folder) == path and "wandb" in folders:  # its own links, where it runs in the run folder
-            folders.remove("wandb")
         for name in (*folders, *files):
             if os.path.islink(entry := os.path.join(folder, name)):
                 raise UserError(
                     f"{entry} is a link, which no run makes; remove it, since it may lead anywhere"
                 )
+        if Path(folder) == path and "wandb" in folders:  # a tracker, which makes links in its own folder
+            folders.remove("wandb")
 
 
 def as_published(config: Config) -> Config:
-    """Return settings as they are published: without the folders of this machine."""
+    """Return settings as they are published: without the run folder, and without absolute paths."""
     began_with = config.initial_weights
     if began_with is not None and os.path.isabs(began_with):
         began_with = Path(began_with).name

@@ -336,6 +336,7 @@ def test_help_and_refusals_come_before_tensorflow_starts(tmp_path):
 def test_a_folder_that_is_taken_is_refused_and_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     assert "exists and is not empty" in refused("train", "CartPole-v1", "--run-dir", tmp_path)
+    assert "--run-dir is empty; name a folder" in refused("train", "CartPole-v1", "--run-dir", "")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 

@@ -24,7 +24,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.signals import ENDING
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
-from ga3c_tf.runs.folder import RunFolder, read_config
+from ga3c_tf.runs.folder import RunFolder, check_no_links, read_config
 from ga3c_tf.runs.log import RunLog
 from ga3c_tf.trained.pretrained import PUBLISHED
 from ga3c_tf.workers.supervisor import AgentSupervisor
@@ -255,6 +255,16 @@ def test_links_in_a_run_folder_are_not_followed(run, tmp_path, place):
     done = ga3c_tf("resume", folder, "--steps", 900)
     assert done.returncode == 2 and "is a link, which no run makes" in done.stderr
     assert (precious / "mine" if precious.is_dir() else precious).read_text() == "mine"
+
+
+def test_links_that_a_tracker_makes_in_its_folder_are_its_own(tmp_path):
+    (tmp_path / "wandb").mkdir()
+    (tmp_path / "wandb" / "latest-run").symlink_to("run-1")
+    check_no_links(tmp_path)
+    (tmp_path / "wandb").rename(tmp_path / "elsewhere")
+    (tmp_path / "wandb").symlink_to("elsewhere")
+    with pytest.raises(UserError, match="wandb is a link"):
+        check_no_links(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,12 @@ def test_weights_are_not_published_into_their_own_folder(tmp_path, place):
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_weights_of_the_best_evaluation_are_not_published(tmp_path):
+    folder = shutil.copytree(PUBLISHED / "minatar_freeway", tmp_path / weights.BEST)
+    with pytest.raises(UserError, match="were chosen by the score that they have; publish their run"):
+        publish_weights(folder, tmp_path / "copy", agent=None)
+
+
 def test_only_what_belongs_to_the_weights_is_published(published, tmp_path):
     folder = shutil.copytree(published, tmp_path / "hub")
     (tmp_path / "mine" / ".git").mkdir(parents=True)

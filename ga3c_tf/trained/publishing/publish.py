@@ -113,20 +113,20 @@ def publish_weights(weights: Path, folder: Path, agent: TrainedAgent) -> dict:
         The scores on record.
 
     Raises:
-        UserError: `weights` has a link in it, no card or no whole scores, or `folder` has something else in
-            it or cannot be written.
+        UserError: `weights` has a link in it, no card or no whole scores, or was chosen by its score; or
+            `folder` has something else in it, is in `weights` or cannot be written.
     """
     check_free(folder)
     if folder.resolve().is_relative_to(weights.resolve()):
         raise UserError(f"{folder} would be in the weights {weights} themselves; name another folder")
     check_no_links(weights)
     if weights.resolve().name == BEST:
-        raise UserError(f"{weights} has no score with a protocol of its own; publish its run")
+        raise UserError(f"{weights} were chosen by the score that they have; publish their run")
     score = published_score(weights)
     if score is None or not (weights / CARD).is_file():
         name = SCORE if score is None else CARD
         raise UserError(f"{weights} has no {name}, as published weights have; publish its run")
-    config = read_config(weights)
+    config = as_published(read_config(weights))
     card = (weights / CARD).read_text()
     with _writing(folder):
         # The file of weights is another one than the card describes.
