@@ -38,6 +38,7 @@ def simulators(seconds):
     ("env_id", "options"),
     [
         ("helpers:Simulator-v0", ()),
+        pytest.param("helpers:Simulator-v0", ("--system", "a2c"), marks=pytest.mark.slow),
         ("helpers:Simulator-v0", ("--system", "a3c")),
         ("helpers:SlowSimulator-v0", ()),
         ("helpers:UnclosedSimulator-v0", ()),
@@ -57,7 +58,7 @@ def test_simulators_end_with_a_training_and_with_an_evaluation(tmp_path, simulat
         assert simulators(simulator_seconds) == []
 
 
-@pytest.mark.parametrize("system", ["ga3c", "a3c"])
+@pytest.mark.parametrize("system", ["ga3c", pytest.param("a2c", marks=pytest.mark.slow), "a3c"])
 def test_ctrl_c_that_ends_the_simulators_ends_the_run_as_usual(tmp_path, simulator_seconds, system):
     """A simulator of an agent that was killed has ended before."""
     run = tmp_path / "run"
