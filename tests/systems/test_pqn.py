@@ -104,7 +104,12 @@ def test_lag_and_metrics_are_measured(tmp_path, system, algorithm):
         assert np.isfinite(metrics[name][updated]).all()
     if algorithm is SAMPLED:
         assert metrics["sample_age"][updated].max() > 10  # of up to 3,000 steps
-        assert metrics["training_intensity"][-1] == pytest.approx(Config().training_intensity, rel=0.2)
+        # Over the whole run: training catches up in one row with what came in while it compiled in another.
+        trained_states = metrics["updates"][-1] * Config().replay_batch
+        intensity = trained_states / (metrics["agent_steps"][-1] - algorithm["replay_start"])
+        assert 0.8 * Config().training_intensity < intensity <= Config().training_intensity
+        by_rows = np.nansum(metrics["training_intensity"] * np.diff(metrics["agent_steps"], prepend=0))
+        assert by_rows == pytest.approx(trained_states, rel=0.05)
     for name in ("policy_loss", "value_loss", "entropy", "kl"):
         assert np.isnan(metrics[name]).all()
 
