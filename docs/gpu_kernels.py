@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import os
+import pkgutil
 import re
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
 os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
 
-from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
+from ga3c_tf.algorithms.compiled.model import CompiledModel
 from ga3c_tf.config import Config
+from ga3c_tf.config.declaration import ALGORITHM_MODELS
+from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.files import json_text
 from ga3c_tf.host.machine import package_versions, source_version
@@ -73,10 +76,18 @@ def compiled_for_h100(module: bytes) -> str:
     return executable.hlo_modules()[0].to_string()
 
 
-def counts(network: str) -> dict[str, Any]:
-    """Return the kernels of an update of 5 states and of a prediction of 128."""
-    config = Config(seed=1, network=network, min_training_batch=0)
-    programs = CompiledModel(config, EnvironmentSpec((84, 84, 4), "uint8", 6), 1)._programs
+CONFIGS = {
+    "small": Config(seed=1, network="small", min_training_batch=0),
+    "large-1": Config(seed=1, network="large-1", min_training_batch=0),
+    "dqn-atari": Config(seed=1, **{**PRESETS["dqn-atari"], "network": "small"}),
+}
+"""Settings by the name of a network, for updates of 5 states, or of a preset."""
+
+
+def counts(config: Config) -> dict[str, Any]:
+    """Return the kernels of an update and of a prediction of 128 states."""
+    kind = pkgutil.resolve_name(ALGORITHM_MODELS[config.algorithm])
+    programs = CompiledModel(config, kind(config, EnvironmentSpec((84, 84, 4), "uint8", 6), 1))._programs
     update = kernels_of(programs.update(programs.sizes.usual()[0]).program)
     prediction = kernels_of(programs.prediction(128).program)
     return {
@@ -91,7 +102,7 @@ if __name__ == "__main__":
     record = {
         **source_version(),
         "versions": {**package_versions(), "jaxlib": jaxlib.__version__},
-        "networks": {network: counts(network) for network in ("small", "large-1")},
+        "networks": {name: counts(config) for name, config in CONFIGS.items()},
     }
     RECORD.write_text(json_text(record))
     for network, programs in record["networks"].items():

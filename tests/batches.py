@@ -41,9 +41,20 @@ def batches_of(config, shape, dtype, seed=0):
             lengths=np.array(lengths, np.int32),
             bootstrap_values=rng.normal(size=len(lengths)).astype(np.float32),
         )
+        if config.reads("replay_batch"):
+            add_samples(batch, rng)
         if number % SKIPPED == 0:
             batch.returns[0] = batch.rewards[-1] = np.nan
         yield batch
+
+
+def add_samples(batch, rng):
+    """Add what only batches from a replay memory have."""
+    size = len(batch)
+    batch.next_states = batch.states[rng.permutation(size)]
+    batch.discounts = rng.choice([0.0, 0.9, 0.81], size).astype(np.float32)
+    batch.weights = rng.uniform(0.1, 1, size).astype(np.float32)
+    batch.ages = rng.integers(0, 1000, size)
 
 
 def updates_of(config, model, shape, dtype, seed=0):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable
 
-from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
-from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.actor_critic.replicas.asynchronous import AsynchronousReplicas
 from ga3c_tf.algorithms.actor_critic.replicas.compiled import CompiledReplica, compile_replicas
 from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica
 from ga3c_tf.algorithms.actor_critic.replicas.synchronous import SynchronousReplicas
+from ga3c_tf.algorithms.compiled.model import CompiledModel
 from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.declaration import ALGORITHM_MODELS
@@ -48,7 +47,9 @@ def new_model(
     kind = pkgutil.resolve_name(ALGORITHM_MODELS[config.algorithm])
     if store is None and _is_compiled(config, device):
         try:
-            return _compiled(kind, config, spec, seed, device, say)
+            model = CompiledModel(config, kind(config, spec, seed, device=device), device)
+            model.compile(say)
+            return model
         except CannotCompile as error:
             say(f"the model is not compiled: {error}")
     return kind(config, spec, seed, device=device, store=store)
@@ -87,23 +88,3 @@ def _check_weights(replica: Replica) -> None:
 def _is_compiled(config: Config, device: str | None) -> bool:
     """Return whether the settings ask for a compiled model on a device."""
     return config.compile == "on" or (config.compile == "auto" and device is not None and "GPU" in device)
-
-
-def _compiled(
-    kind: type[NetworkModel],
-    config: Config,
-    spec: EnvironmentSpec,
-    seed: int,
-    device: str | None,
-    say: Callable[[str], None],
-) -> Model:
-    """Return the compiled model in place of one of this kind.
-
-    Raises:
-        CannotCompile: there is none, or it cannot be compiled.
-    """
-    if kind is not Model:
-        raise CannotCompile(f"{kind.__name__} has only a plain form")
-    model = CompiledModel(config, spec, seed, device=device)
-    model.compile(say)
-    return model

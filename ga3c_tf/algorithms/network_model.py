@@ -1,4 +1,4 @@
-"""What the models of all algorithms are: a network that predicts, and that a weight store trains."""
+"""What the models of all algorithms are: a network that predicts and learns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.model.tensorflow import keras, tf
-from ga3c_tf.model.weight_store import WeightStore
 
 
 class NetworkModel(ABC):
@@ -32,12 +31,7 @@ class NetworkModel(ABC):
     network: keras.Model
     dtype_policy: str
     states: tf.TensorSpec
-    _store: WeightStore
-
-    def __init__(self, device: str | None = None):
-        # The kernel that counts updates (ResourceCountUpTo) runs on CPUs only.
-        with tf.device(device if device and "CPU" in device else "/CPU:0"):
-            self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")
+    version: tf.Variable
 
     @property
     def updates(self) -> int:
@@ -79,6 +73,7 @@ class NetworkModel(ABC):
         """
         self.network.get_layer("standardize").measured(mean, variance)
 
+    @abstractmethod
     def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
         """Return the content of a checkpoint, for tf.train.Checkpoint(**objects): weights, optimizer slots
         and version.
@@ -86,8 +81,6 @@ class NetworkModel(ABC):
         Variables are identified by position. Their names are not stable, because Keras names unnamed layers
         by what the process has built before.
         """
-        weights = [variable.value for variable in self.network.weights]
-        return {"weights": weights, "version": [self.version], **self._store.slots()}
 
 
 def check_states(states: np.ndarray, spec: tf.TensorSpec) -> None:

@@ -47,7 +47,7 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     if spec.is_screen:
         enable_onednn()
 
-    from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
+    from ga3c_tf.algorithms.compiled.model import CompiledModel
     from ga3c_tf.algorithms.factory import new_model
     from ga3c_tf.model.device import configure_device, gpu_names
     from ga3c_tf.model.tensorflow import ONEDNN

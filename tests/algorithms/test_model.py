@@ -372,8 +372,8 @@ def test_the_graphs_count_after_the_update_and_read_before_the_weights(dual):
     trained = small_model(dual_rmsprop=dual)
     states = tf.TensorSpec((None, 4), tf.float32)
     gradients = [
-        tf.TensorSpec(trained._actor_critic.variables[number].shape)
-        for _, number in trained._actor_critic.gradients_of
+        tf.TensorSpec(trained.computation.variables[number].shape)
+        for _, number in trained.computation.gradients_of
     ]
     training = (
         tf.function(trained._store._update_graph)
@@ -387,7 +387,7 @@ def test_the_graphs_count_after_the_update_and_read_before_the_weights(dual):
     assert all(update.get_attr("use_locking") for update in updates)
 
     prediction = (
-        tf.function(trained._actor_critic._prediction_graph)
+        tf.function(trained.computation._prediction_graph)
         .get_concrete_function(states)
         .graph.get_operations()
     )

@@ -232,7 +232,7 @@ def test_a_users_network_is_stepped_with_its_carry():
         carry = prediction.carry
     np.testing.assert_allclose(carry[0], [*states.mean(axis=0), 3], rtol=1e-5)
     batch = batch_of(states, np.zeros((1, 5), np.float32), [3], actions=1)
-    gradients = model._actor_critic.gradients(batch, 0.0)
+    gradients = model.computation.gradients(batch, 0.0)
     np.testing.assert_allclose(gradients.log_pi, [row[0] for row in log_policies], atol=1e-5)
     with pytest.raises(ValueError, match=r"the carry has the shape \(0,\); the model takes \(3, 5\)"):
         model.predict(states)

@@ -221,7 +221,7 @@ def test_replicas_begin_with_the_shared_weights_and_draw_noise_of_their_own():
     for model in replicas:
         for found, weight in zip(weights_of(model), shared.groups["weights"], strict=True):
             np.testing.assert_array_equal(found, weight)
-    found = [model._actor_critic.gradients(batch_of(*batch(config, 0)), 0.1) for model in replicas]
+    found = [model.computation.gradients(batch_of(*batch(config, 0)), 0.1) for model in replicas]
     assert found[0].metrics["value_loss"] != found[1].metrics["value_loss"]
 
 

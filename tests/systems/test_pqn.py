@@ -124,7 +124,7 @@ def test_every_command_takes_a_run(tmp_path, algorithm, options):
     words = ["--algorithm", algorithm, "--agents", 2, "--steps", 3000, "--seed", 1, "--compile", "on"]
     words += ["--log-seconds", 0.02]
     done = ga3c_tf("train", "CartPole-v1", "--run-dir", run, *words, *options)
-    assert done.returncode == 0 and f"the model is not compiled: {algorithm.upper()}" in done.stderr
+    assert done.returncode == 0 and "the model is not compiled" not in done.stderr
     recorded = json.loads((run / "config.json").read_text())
     assert (recorded["algorithm"], recorded["network"]) == (algorithm, "mlp")
     output_of("resume", run, "--steps", 4000)

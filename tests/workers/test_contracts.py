@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from checks import replica_of, update
 
-from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
 from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.compiled.model import CompiledModel
 from ga3c_tf.algorithms.q_learning.pqn import PQN
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
@@ -47,7 +47,7 @@ def pqn():
 @functools.cache
 def programs():
     """A compiled model with its weights at the start, which is compiled only once."""
-    made = CompiledModel(CONFIG, SPEC, seed=1)
+    made = CompiledModel(CONFIG, model())
     variables = itertools.chain.from_iterable(made.checkpoint_objects().values())
     return made, [(variable, variable.numpy()) for variable in variables]
 

@@ -5,13 +5,15 @@ B is the number of states in a batch, S the number of its segments, A the number
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ga3c_tf.algorithms.actor_critic import losses
-from ga3c_tf.algorithms.actor_critic.gradients import Gradients, GraphOutputs, Objective
+from ga3c_tf.algorithms.actor_critic.gradients import Gradients, Objective
 from ga3c_tf.algorithms.actor_critic.probabilities import policy
+from ga3c_tf.algorithms.computation import GraphOutputs, Network
 from ga3c_tf.algorithms.network_model import check_states, check_steps
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import PROXIMAL, Batch, columns_with
@@ -25,7 +27,7 @@ from ga3c_tf.model.tensorflow import keras, tf
 
 
 class ActorCritic:
-    """A network with its predictions and gradients, for any number of threads.
+    """A network with its predictions and gradients, for any number of threads. A `Computation`.
 
     Args:
         config: settings of the run; those for the network, the loss and its gradients are used.
@@ -44,7 +46,6 @@ class ActorCritic:
         dtype_policy: Keras's name of the dtype policy of the hidden layers.
         variables: trainable variables of the network.
         loss: the loss, with the columns that it reads and its bounds.
-        objective: what updates minimize, and its gradients.
         columns: columns of the trajectory that an update reads.
         gradients_of: for each gradient, the index of its optimizer (0; with `dual_rmsprop`, 0 or 1) and the
             index of its variable.
@@ -67,7 +68,7 @@ class ActorCritic:
         self._version = version
         with tf.device(device):
             self.loss = losses.find_loss(config, spec.num_actions)
-            self.objective = Objective(config, self.loss)
+            self._objective = Objective(config, self.loss)
             self.dtype_policy = resolve_dtype_policy(config.dtype_policy, device)
             self.network = network or build_network(config, spec, seed, self.dtype_policy)
             self.initial_carry = initial_carry(self.network)
@@ -178,6 +179,15 @@ class ActorCritic:
                     f"{column.name} have shape {shape}, and other columns of segments {(segments,)}"
                 )
 
+    def answers(self, outputs: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        logits, values = outputs
+        return policy(logits, self._config.min_policy), values
+
+    def gradients_in_graph(
+        self, network: Network, weights: Sequence[tf.Variable | tf.Tensor], batch: Batch
+    ) -> GraphOutputs:
+        return self._objective.gradients(lambda: network(batch.states, training=True), weights, batch)
+
     def _prediction_graph(self, states: tf.Tensor, *carry: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Return policy, values and version, and for a recurrent network the carry after the states."""
         version = self._version.read_value()
@@ -187,16 +197,16 @@ class ActorCritic:
                 (logits, values), *carry = self.network((states, *carry))
             else:
                 logits, values = self.network(states)
-        return policy(logits, self._config.min_policy), values, version, *carry
+        return *self.answers((logits, values)), version, *carry
 
     def _gradient_graph(self, states: tf.Tensor, beta: tf.Tensor, *columns: tf.Tensor) -> GraphOutputs:
         names = [column.name for column in self.columns]
         by_name = dict(zip(names, columns, strict=True))
-        batch = Batch(beta=beta, version=self._version.read_value(), **by_name)
+        batch = Batch(states=states, beta=beta, version=self._version.read_value(), **by_name)
 
-        def outputs() -> Any:
+        def network(states: tf.Tensor, training: bool) -> Any:
             if self.has_memory:
                 return self._unrolled(states, batch.carries, batch.lengths)
-            return self.network(states, training=True)
+            return self.network(states, training=training)
 
-        return self.objective.gradients(outputs, self.variables, batch)
+        return self.gradients_in_graph(network, self.variables, batch)

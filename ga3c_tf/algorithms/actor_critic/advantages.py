@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ga3c_tf.algorithms.actor_critic.reductions import mean, size
+from ga3c_tf.algorithms.reductions import mean, size
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.model.tensorflow import tf
 

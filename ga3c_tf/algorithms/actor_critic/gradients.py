@@ -1,6 +1,6 @@
 """The gradients of a batch, as a pure function of a network's weights: for a plain and a compiled model.
 
-B is the number of states in a batch, M the number of metrics.
+B is the number of states in a batch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.losses import Loss
 from ga3c_tf.algorithms.actor_critic.probabilities import log_policy, log_taken
-from ga3c_tf.algorithms.actor_critic.reductions import size
+from ga3c_tf.algorithms.computation import GraphOutputs
+from ga3c_tf.algorithms.reductions import size
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.model.optimizers import clip_by_average_norm
@@ -34,22 +35,9 @@ class Gradients(NamedTuple):
     @classmethod
     def unpacked(cls, tensors: Sequence[tf.Tensor], numbers: np.ndarray) -> Gradients:
         """Return the fields from the gradients and `GraphOutputs.numbers`."""
-        *metrics, finite = numbers[: len(METRICS) + 1].tolist()
+        finite, *metrics = numbers[: 1 + len(METRICS)].tolist()
         by_name = dict(zip(METRICS, metrics, strict=True))
-        return cls(tensors, by_name, bool(finite), numbers[len(METRICS) + 1 :])
-
-
-class GraphOutputs(NamedTuple):
-    """What a graph computes of one batch."""
-
-    gradients: list[list[tf.Tensor | None]]  # by optimizer and variable; None for a variable without one
-    # [M + 1 + B] float32: metrics, finite and log_pi, in one tensor because each copy to Python costs time.
-    numbers: tf.Tensor
-
-    @property
-    def finite(self) -> tf.Tensor:
-        """Whether losses and gradients are finite numbers, scalar bool."""
-        return self.numbers[len(METRICS)] > 0
+        return cls(tensors, by_name, bool(finite), numbers[1 + len(METRICS) :])
 
 
 class Objective:
@@ -103,7 +91,7 @@ class Objective:
             gradients.append(clipped(self._config, dense, norm))
         # 3. All numbers that Python needs.
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(tensor)) for tensor in checked])
-        summary = tf.stack([*losses, masked, tf.cast(finite, tf.float32)])
+        summary = tf.stack([tf.cast(finite, tf.float32), *losses, masked])
         return GraphOutputs(gradients, tf.concat([summary, self._log_taken(logits, batch.actions)], 0))
 
     def _log_taken(self, logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ga3c_tf.algorithms.actor_critic.corrections import Correction, correction_of
 from ga3c_tf.algorithms.actor_critic.probabilities import entropy, log_policy, log_taken, policy
-from ga3c_tf.algorithms.actor_critic.reductions import total
+from ga3c_tf.algorithms.reductions import total
 from ga3c_tf.config import Config, check_name
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import COLUMNS, Batch

@@ -9,8 +9,8 @@ import threading
 from abc import ABC, abstractmethod
 
 from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
-from ga3c_tf.algorithms.actor_critic.compiled.stateless import StatelessNetwork
 from ga3c_tf.algorithms.actor_critic.probabilities import log_policy, log_taken
+from ga3c_tf.algorithms.compiled.stateless import StatelessNetwork
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import PROXIMAL, Batch

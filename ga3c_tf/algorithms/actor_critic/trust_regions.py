@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ga3c_tf.algorithms.actor_critic.reductions import total
 from ga3c_tf.algorithms.actor_critic.weights import Weighted
+from ga3c_tf.algorithms.reductions import total
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.divergence import Bounds
 from ga3c_tf.model.tensorflow import tf

@@ -5,17 +5,24 @@ B is the number of states in a batch, A the number of actions.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.q_learning.model import METRICS, QLoss, QModel, taken
-from ga3c_tf.config.rates import Rates
+from ga3c_tf.algorithms.computation import Network
+from ga3c_tf.algorithms.q_learning.model import METRICS, USUAL_COLUMNS, QLoss, QModel, taken
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.columns import Batch, Column
 from ga3c_tf.experience.contracts import UpdateResult
+from ga3c_tf.experience.spec import EnvironmentSpec
+from ga3c_tf.model.compiled.weights import ReadableWeights
 from ga3c_tf.model.graph_call import direct_call, trace
 from ga3c_tf.model.tensorflow import keras, tf
+
+SAMPLED_COLUMNS = (
+    Column("discounts", np.float32, "discount of the value of the state after these rewards"),
+    Column("weights", np.float32, "weight of the loss, which corrects for the priorities"),
+)
 
 
 class DQN(QModel):
@@ -34,12 +41,6 @@ class DQN(QModel):
 
     metrics = (*METRICS, "sample_age")
     layer_norm = False
-    columns: ClassVar = {
-        "actions": tf.int32,
-        "returns": tf.float32,
-        "discounts": tf.float32,
-        "weights": tf.float32,
-    }
     target: keras.Model
 
     def prepare(self) -> None:
@@ -49,20 +50,25 @@ class DQN(QModel):
                 f"network {self.config.network!r} has the same weights at each call; a target network needs "
                 "its own, so make new layers each time"
             )
-        self._copy = direct_call(trace(self._copy_graph, []))
+        self._copy = self._copy_of(lambda: self.variables)
 
-    def inputs(self) -> dict[str, tf.TensorSpec]:
-        return super().inputs() | {"next_states": self.states}
+    def follow(self, weights: ReadableWeights) -> None:
+        self._copy = self._copy_of(lambda: weights.values()[0])
 
-    def loss(self, batch: Batch) -> QLoss:
+    def columns_of(self, spec: EnvironmentSpec) -> Sequence[Column]:
+        dtype = np.dtype(spec.state_dtype).type
+        next_states = Column("next_states", dtype, "the state after these rewards", spec.state_shape)
+        return (*USUAL_COLUMNS, *SAMPLED_COLUMNS, next_states)
+
+    def loss(self, network: Network, batch: Batch) -> QLoss:
         of_target = self.target(batch.next_states)
         chosen_by = of_target
         if self.config.double_q:
-            chosen_by = self.network(batch.next_states)
+            chosen_by = network(batch.next_states)
         next_values = taken(of_target, tf.argmax(chosen_by, axis=1))
         # The network has no gradient through its choice, and that of the target network is not asked for.
         targets = batch.returns + batch.discounts * next_values
-        q_values = taken(self.network(batch.states, training=True), batch.actions)
+        q_values = taken(network(batch.states, training=True), batch.actions)
         errors = targets - q_values
         return QLoss(batch.weights * huber(errors), q_values, errors)
 
@@ -78,9 +84,9 @@ class DQN(QModel):
         target = [variable.value for variable in self.target.weights]
         return {**super().checkpoint_objects(), "target": target}
 
-    def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
-        result = super()._update(batch, rates)
-        if result.applied and result.version % self.config.target_period == 0:
+    def result(self, batch: Batch, numbers: np.ndarray, version: int) -> UpdateResult:
+        result = super().result(batch, numbers, version)
+        if result.applied and version % self.config.target_period == 0:
             self._copy_to_target()
         return result._replace(metrics={**result.metrics, "sample_age": float(batch.ages.sum())})
 
@@ -88,11 +94,22 @@ class DQN(QModel):
         with tf.device(self.device):
             self._copy()
 
-    def _copy_graph(self) -> tf.Tensor:
-        pairs = zip(self.target.weights, self.network.weights, strict=True)
-        copies = [target.value.assign(weight.value).op for target, weight in pairs]
-        with tf.control_dependencies(copies):
-            return tf.constant(len(copies))
+    def _copy_of(self, trained: Callable[[], Sequence[tf.Variable | tf.Tensor]]) -> Callable:
+        """Return a call that copies the network to the target network.
+
+        Args:
+            trained: reads the weights that are trained, in a graph. The others are the network's.
+        """
+
+        def copy() -> tf.Tensor:
+            targets = [*self.target.trainable_weights, *self.target.non_trainable_weights]
+            weights = [*trained(), *(weight.value for weight in self.network.non_trainable_weights)]
+            pairs = zip(targets, weights, strict=True)
+            copies = [target.value.assign(weight).op for target, weight in pairs]
+            with tf.control_dependencies(copies):
+                return tf.constant(len(copies))
+
+        return direct_call(trace(copy, []))
 
 
 def huber(errors: tf.Tensor) -> tf.Tensor:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ga3c_tf.algorithms.network_model import NetworkModel, check_states, check_steps
+from ga3c_tf.algorithms.computation import GraphOutputs, Network
+from ga3c_tf.algorithms.network_model import check_states, check_steps
+from ga3c_tf.algorithms.plain_model import PlainModel
 from ga3c_tf.algorithms.q_learning.network import q_network
+from ga3c_tf.algorithms.reductions import size, total
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
-from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.columns import COLUMNS, Batch, Column
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
 from ga3c_tf.experience.divergence import UNKNOWN
 from ga3c_tf.experience.spec import EnvironmentSpec
@@ -28,6 +31,7 @@ from ga3c_tf.model.weight_store import Trainable, WeightStore
 
 METRICS = ("q_loss", "q_value")
 """Sums over the states of a batch: of the losses, and of Q of the actions taken."""
+USUAL_COLUMNS = tuple(column for column in COLUMNS if column.name in ("actions", "returns"))
 
 
 class QLoss(NamedTuple):
@@ -38,10 +42,11 @@ class QLoss(NamedTuple):
     errors: tf.Tensor  # float32 [B], targets minus Q
 
 
-class QModel(NetworkModel):
+class QModel(PlainModel):
     """A Q network, whose policy is greedy. Exploration is added where actions are asked for.
 
-    A subclass says which columns of a batch it reads, and computes the loss from them.
+    A subclass says which columns of a batch it reads, and computes the loss from them. It is its own
+    `Computation`.
 
     Args:
         config, spec, seed, device, store: as for the actor-critic's `Model`; the network gives Q [B, A].
@@ -54,8 +59,7 @@ class QModel(NetworkModel):
 
     metrics: tuple[str, ...] = METRICS
     layer_norm: ClassVar[bool]
-    columns: ClassVar[Mapping[str, tf.DType]]
-    """Types of the columns with one number for each step that the loss reads."""
+    columns: Sequence[Column]
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class QModel(NetworkModel):
         store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
     ):
         super().__init__()
+        self.computation = self
         self.config = config
         self.device = device
         with tf.device(device):
@@ -74,16 +79,17 @@ class QModel(NetworkModel):
                 q_network, config, spec, seed, self.dtype_policy, self.layer_norm
             )
             self.network = self.new_network()
-            self.prepare()
             self.variables = [variable.value for variable in self.network.trainable_variables]
             self.states = tf.TensorSpec((None, *spec.state_shape), spec.state_dtype)
+            self.columns = self.columns_of(spec)
+            self.prepare()
             self._predict = direct_call(trace(self._prediction_graph, [self.states]))
-            self._inputs = self.inputs()
-            gradients = trace(self._gradient_graph, list(self._inputs.values()))
+            columns = [tf.TensorSpec((None, *column.shape), column.dtype) for column in self.columns]
+            gradients = trace(self._gradient_graph, [self.states, *columns])
             self._compute = direct_call(gradients)
             self.gradients_of = [
                 (0, number)
-                for number, gradient in enumerate(gradients.structured_outputs[0])
+                for number, gradient in enumerate(gradients.structured_outputs.gradients[0])
                 if gradient is not None
             ]
         if store is None:
@@ -94,14 +100,12 @@ class QModel(NetworkModel):
     def prepare(self) -> None:
         """Make what the loss needs besides the network, before its graph is traced."""
 
-    def inputs(self) -> dict[str, tf.TensorSpec]:
-        """Return the columns of a batch that an update reads, the states among them."""
-        return {"states": self.states} | {
-            name: tf.TensorSpec((None,), dtype) for name, dtype in self.columns.items()
-        }
+    @abstractmethod
+    def columns_of(self, spec: EnvironmentSpec) -> Sequence[Column]:
+        """Return the columns of a batch that the loss reads besides the states, which have this shape."""
 
     @abstractmethod
-    def loss(self, batch: Batch) -> QLoss:
+    def loss(self, network: Network, batch: Batch) -> QLoss:
         """Return the loss of a batch of tensors, in a graph."""
 
     def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
@@ -122,50 +126,61 @@ class QModel(NetworkModel):
         return [self._update(batch, rates) for batch in batches]
 
     def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
-        self._check(batch)
+        self.check(batch)
         with tf.device(self.device):
-            columns = [tf.constant(getattr(batch, name), spec.dtype) for name, spec in self._inputs.items()]
-            *gradients, numbers = self._compute(*columns)
+            columns = [tf.constant(getattr(batch, column.name), column.dtype) for column in self.columns]
+            *gradients, numbers = self._compute(tf.constant(batch.states), *columns)
         numbers = numbers.numpy()
-        *metrics, finite = numbers[: len(METRICS) + 1].tolist()
-        version = self._store.push(gradients, rates.learning_rate) if finite else self._store.version()
+        version = self._store.push(gradients, rates.learning_rate) if numbers[0] else self._store.version()
         self._store.pull()
-        by_name = dict(zip(METRICS, metrics, strict=True))
-        return UpdateResult(by_name, UNKNOWN, version, bool(finite), errors=numbers[len(METRICS) + 1 :])
+        return self.result(batch, numbers, version)
 
-    def _check(self, batch: Batch) -> None:
-        """Refuse states and columns of a wrong shape: TensorFlow would broadcast them."""
+    def result(self, batch: Batch, numbers: np.ndarray, version: int) -> UpdateResult:
+        finite, *metrics = numbers[: 1 + len(METRICS)].tolist()
+        by_name = dict(zip(METRICS, metrics, strict=True))
+        return UpdateResult(by_name, UNKNOWN, version, bool(finite), errors=numbers[1 + len(METRICS) :])
+
+    def check(self, batch: Batch) -> None:
         check_states(batch.states, self.states)
-        for name, spec in self._inputs.items():
-            check_steps(batch, name, spec.shape[1:])
+        for column in self.columns:
+            check_steps(batch, column.name, column.shape)
+
+    def answers(self, outputs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        greedy = tf.one_hot(tf.argmax(outputs, axis=1), outputs.shape[1])
+        return greedy, tf.reduce_max(outputs, axis=1)
 
     def _prediction_graph(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         version = self.version.read_value()
         # The weights must be read after the version, so that they are at least as new as it says.
         with tf.control_dependencies([version]):
             q_values = self.network(states)
-        greedy = tf.one_hot(tf.argmax(q_values, axis=1), q_values.shape[1])
-        return greedy, tf.reduce_max(q_values, axis=1), version
+        return *self.answers(q_values), version
 
-    def _gradient_graph(self, *columns: tf.Tensor) -> tuple[list[tf.Tensor | None], tf.Tensor]:
-        """Return the clipped gradients, and metrics, finiteness and errors in one float32 tensor."""
-        batch = Batch(**dict(zip(self._inputs, columns, strict=True)))
+    def _gradient_graph(self, states: tf.Tensor, *columns: tf.Tensor) -> GraphOutputs:
+        names = [column.name for column in self.columns]
+        batch = Batch(states=states, **dict(zip(names, columns, strict=True)))
+        return self.gradients_in_graph(self.network, self.variables, batch)
+
+    def gradients_in_graph(
+        self, network: Network, weights: Sequence[tf.Variable | tf.Tensor], batch: Batch
+    ) -> GraphOutputs:
         with tf.GradientTape() as tape:
-            loss = self.loss(batch)
-            total = tf.reduce_sum(loss.losses)
-            count = tf.cast(tf.size(loss.losses), tf.float32)
-            objective = total / count if self.config.loss_reduction == "mean" else total
+            tape.watch(weights)
+            loss = self.loss(network, batch)
+            objective = summed = total(batch, loss.losses)
+            if self.config.loss_reduction == "mean":
+                objective /= size(batch, loss.losses)
         # The gradient of an embedding is sparse.
         gradients = [
             None if gradient is None else tf.convert_to_tensor(gradient)
-            for gradient in tape.gradient(objective, self.variables)
+            for gradient in tape.gradient(objective, [*weights])
         ]
         norm = tf.linalg.global_norm(gradients)
         if self.config.grad_clip_global:
             gradients, _ = tf.clip_by_global_norm(gradients, self.config.grad_clip_global, norm)
-        finite = tf.math.is_finite(total) & tf.math.is_finite(norm)
-        summary = tf.stack([total, tf.reduce_sum(loss.q_values), tf.cast(finite, tf.float32)])
-        return gradients, tf.concat([summary, loss.errors], 0)
+        finite = tf.math.is_finite(summed) & tf.math.is_finite(norm)
+        summary = tf.stack([tf.cast(finite, tf.float32), summed, total(batch, loss.q_values)])
+        return GraphOutputs([gradients], tf.concat([summary, loss.errors], 0))
 
 
 def taken(q_values: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
 
-from ga3c_tf.algorithms.q_learning.model import QLoss, QModel, taken
-from ga3c_tf.experience.columns import Batch
+from ga3c_tf.algorithms.computation import Network
+from ga3c_tf.algorithms.q_learning.model import USUAL_COLUMNS, QLoss, QModel, taken
+from ga3c_tf.experience.columns import Batch, Column
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import tf
 
 
@@ -18,9 +20,11 @@ class PQN(QModel):
     """
 
     layer_norm = True
-    columns: ClassVar = {"actions": tf.int32, "returns": tf.float32}
 
-    def loss(self, batch: Batch) -> QLoss:
-        q_values = taken(self.network(batch.states, training=True), batch.actions)
+    def columns_of(self, spec: EnvironmentSpec) -> Sequence[Column]:
+        return USUAL_COLUMNS
+
+    def loss(self, network: Network, batch: Batch) -> QLoss:
+        q_values = taken(network(batch.states, training=True), batch.actions)
         errors = batch.returns - q_values
         return QLoss(0.5 * tf.square(errors), q_values, errors)

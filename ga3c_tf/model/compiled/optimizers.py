@@ -14,9 +14,9 @@ from ga3c_tf.model.optimizers import BETA_1, BETA_2
 from ga3c_tf.model.tensorflow import tf
 
 Step = Callable[..., Sequence[tf.Tensor]]
-"""From both statistics [P], a gradient [P], the learning rate, the number of the update, from 1, and a choice
-of new or old values, to what is subtracted from the weights [P] and both statistics after the step. A choice
-that is made at once leaves one kernel for each statistic.
+"""From the statistics, [P] each, a gradient [P], the learning rate, the number of the update, from 1, and a
+choice of new or old values, to what is subtracted from the weights [P], and the statistics after the step. A
+choice that is made at once leaves one kernel for each statistic.
 """
 
 
@@ -26,13 +26,19 @@ def step_of(config: Config) -> Step:
 
 
 def rmsprop(config: Config) -> Step:
-    """Return RMSProp's step. The statistics are the mean square, and the momentum."""
+    """Return RMSProp's step. The statistics are the mean square, the momentum and, if it is centred, the mean
+    gradient.
+    """
+    rest = _rest(config.rmsprop_decay)
 
-    def step(square, moved, gradient, learning_rate, number, where):
-        square = where(square + _rest(config.rmsprop_decay) * (tf.square(gradient) - square), square)
-        scaled = learning_rate * gradient * tf.math.rsqrt(square + config.rmsprop_epsilon)
+    def step(statistics, gradient, learning_rate, number, where):
+        square, moved, *means = statistics
+        square = where(square + rest * (tf.square(gradient) - square), square)
+        means = [where(mean + rest * (gradient - mean), mean) for mean in means]
+        spread = square - sum(map(tf.square, means)) if means else square
+        scaled = learning_rate * gradient * tf.math.rsqrt(spread + config.rmsprop_epsilon)
         moved = where(config.rmsprop_momentum * moved + scaled, moved)
-        return moved, square, moved
+        return moved, square, moved, *means
 
     return step
 
@@ -40,7 +46,8 @@ def rmsprop(config: Config) -> Step:
 def adam(config: Config) -> Step:
     """Return Adam's step. The statistics are the first and the second moment."""
 
-    def step(first, second, gradient, learning_rate, number, where):
+    def step(statistics, gradient, learning_rate, number, where):
+        first, second = statistics
         first = where(first + _rest(BETA_1) * (gradient - first), first)
         second = where(second + _rest(BETA_2) * (tf.square(gradient) - second), second)
         count = tf.cast(number, tf.float32)

@@ -22,7 +22,7 @@ class VectorState(NamedTuple):
     """What an update changes."""
 
     weights: tf.Tensor  # [P] float32
-    statistics: tuple[tf.Tensor, ...]  # [P] float32 each, two of each optimizer
+    statistics: tuple[tf.Tensor, ...]  # [P] float32 each, as many of each optimizer
     version: tf.Tensor  # scalar int64, the number of updates done
 
 
@@ -121,8 +121,8 @@ class VectorWeights:
         statistics: list[tf.Tensor] = []
         for by_variable in gradients:
             where = functools.partial(tf.where, self._changed(by_variable, applied))
-            before = state.statistics[len(statistics) :][:2]
-            change, *after = self._step(*before, self.joined(by_variable), learning_rate, number, where)
+            before = state.statistics[len(statistics) :][: len(state.statistics) // len(gradients)]
+            change, *after = self._step(before, self.joined(by_variable), learning_rate, number, where)
             weights = where(weights - change, weights)
             statistics += after
         return VectorState(weights, tuple(statistics), tf.where(applied, number, state.version))

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -15,12 +16,13 @@ from batches import ACTIONS, batches_of, updates_of
 
 from ga3c_tf.algorithms import factory
 from ga3c_tf.algorithms.actor_critic import losses
-from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import UpdateSize
-from ga3c_tf.algorithms.actor_critic.compiled.model import CompiledModel
-from ga3c_tf.algorithms.actor_critic.compiled.sizes import UpdateSizes
 from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.compiled.batch_upload import UpdateSize
+from ga3c_tf.algorithms.compiled.model import CompiledModel
+from ga3c_tf.algorithms.compiled.sizes import UpdateSizes
 from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
+from ga3c_tf.config.declaration import ALGORITHM_MODELS
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model import networks
@@ -34,6 +36,7 @@ RATES = Rates(0.003, 0.02)
 VECTOR = ((4,), "float32")
 SCREEN = ((36, 36, 2), "uint8")
 RMSPROP = {"rmsprop_epsilon": 1e-3}
+OF_DQN = {"algorithm": "dqn", "replay_batch": 6, "training_intensity": 1.0, "target_period": 7}
 
 
 def in_calls(updates, count, sizes=CALLS):
@@ -48,7 +51,9 @@ def in_calls(updates, count, sizes=CALLS):
 
 def models(settings, shape=VECTOR[0], dtype=VECTOR[1]):
     config = Config(**{"seed": 1, "min_training_batch": 6, "network": "mlp", **settings})
-    made = [kind(config, EnvironmentSpec(shape, dtype, ACTIONS), 1) for kind in (Model, CompiledModel)]
+    kind = pkgutil.resolve_name(ALGORITHM_MODELS[config.algorithm])
+    plain, wrapped = (kind(config, EnvironmentSpec(shape, dtype, ACTIONS), 1) for _ in range(2))
+    made = plain, CompiledModel(config, wrapped)
     if config.normalize_observations:
         for model in made:
             model.standardize(np.full(shape, 0.5, np.float32), np.full(shape, 2.0, np.float32))
@@ -71,13 +76,16 @@ def assert_same_results(found, expected):
         if one.applied:
             metrics = [list(result.metrics.values()) for result in (one, other)]
             np.testing.assert_allclose(*metrics, rtol=1e-4, atol=1e-5)
+            if other.errors is not None:
+                np.testing.assert_allclose(one.errors, other.errors, rtol=1e-4, atol=1e-4)
 
 
 def assert_equal_over(updates, settings, shape=VECTOR[0], dtype=VECTOR[1], seed=0):
     """Make so many updates with both models, in calls of several, and compare all that comes out."""
     config, plain, compiled = models(settings, shape, dtype)
     skipped = 0
-    for call in in_calls(updates_of(config, plain, shape, dtype, seed), updates):
+    sizes = [min(size, compiled.updates_per_call) for size in CALLS]
+    for call in in_calls(updates_of(config, plain, shape, dtype, seed), updates, sizes):
         expected = plain.train(call, RATES)
         results = compiled.train(call, RATES)
         assert_same_results(results, expected)
@@ -110,8 +118,27 @@ FAST = {
         "minibatch_size": 4,
         **RMSPROP,
     },
+    "pqn": {
+        "algorithm": "pqn",
+        "epochs": 2,
+        "minibatch_size": 4,
+        "optimizer": "adam",
+        "grad_clip_global": 0.5,
+        "loss_reduction": "mean",
+    },
+    "dqn": {**OF_DQN, "optimizer": "adam", "loss_reduction": "mean"},
 }
 SLOW = {
+    "dqn-centred": {
+        **OF_DQN,
+        **RMSPROP,
+        "double_q": False,
+        "dueling": True,
+        "rmsprop_centred": True,
+        "rmsprop_momentum": 0.9,
+        "grad_clip_global": 0.5,
+        "normalize_observations": True,
+    },
     "v-trace-normalized": {"correction": "v-trace", "normalize_advantages": True, **RMSPROP},
     "dual-rmsprop": {"dual_rmsprop": True, "rmsprop_momentum": 0.5, "grad_clip_norm": 0.4, **RMSPROP},
     "momentum-and-clip": {"rmsprop_momentum": 0.9, "grad_clip_norm": 0.001, **RMSPROP},

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.compiled.model import check_compilable
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients
 from ga3c_tf.algorithms.actor_critic.replicas.gradient_programs import GradientPrograms
 from ga3c_tf.algorithms.actor_critic.replicas.replica import Replica, assign
@@ -57,9 +56,9 @@ class CompiledReplica(Replica):
 
     def __init__(self, config: Config, spec: EnvironmentSpec, seed: int, device: str):
         super().__init__(config, spec, seed, device)
-        check_compilable(config, self)
+        self.check_compilable()
         self._weights = VariableWeights(self._variables, device)
-        self.programs = GradientPrograms(config, self._actor_critic, self._weights, device, self.size)
+        self.programs = GradientPrograms(config, self.computation, self._weights, device, self.size)
         self._counting = threading.Lock()
         self._counted = 0
 
@@ -68,9 +67,9 @@ class CompiledReplica(Replica):
         return self.programs.prediction(len(states)).predict(states)
 
     def gradients(self, batch: Batch, beta: float) -> Gradients:
-        self._actor_critic.check(batch)
+        self.computation.check(batch)
         numbers, row = self.programs.gradients(len(batch)).gradients(batch, beta)
-        shapes = [self._variables[variable].shape for _, variable in self._actor_critic.gradients_of]
+        shapes = [self._variables[variable].shape for _, variable in self.computation.gradients_of]
         ends = np.cumsum([shape.num_elements() for shape in shapes])
         tensors = map(np.reshape, np.split(row, ends[:-1]), shapes)
         return Gradients.unpacked([*tensors], numbers)

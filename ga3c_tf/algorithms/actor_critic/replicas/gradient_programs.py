@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
-from ga3c_tf.algorithms.actor_critic.compiled.batch_program import BatchProgram
-from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import BatchUpload, UpdateSize
-from ga3c_tf.algorithms.actor_critic.compiled.programs import Programs
-from ga3c_tf.algorithms.actor_critic.compiled.sizes import padded
 from ga3c_tf.algorithms.actor_critic.gradients import METRICS
 from ga3c_tf.algorithms.actor_critic.replicas.parts import number_of_parts
+from ga3c_tf.algorithms.compiled.batch_program import BatchProgram
+from ga3c_tf.algorithms.compiled.batch_upload import BatchUpload, UpdateSize
+from ga3c_tf.algorithms.compiled.programs import Programs
+from ga3c_tf.algorithms.compiled.sizes import padded
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
@@ -31,7 +31,7 @@ class GradientProgram(BatchProgram):
         with self.program.upload.buffer() as buffer:
             self._batches.fill(buffer.arrays, [batch], Rates(0.0, beta))
             row = self.program(buffer.tensor()).numpy()
-        summary = len(METRICS) + 1
+        summary = 1 + len(METRICS)
         return row[: summary + len(batch)], row[summary + self._size.rows :]
 
     def _graph(self, arrays: dict[str, tf.Tensor]) -> tf.Tensor:
@@ -77,7 +77,7 @@ class GradientPrograms(Programs):
         states = config.states_per_update
         update = states // config.minibatches_of(states)
         mean = update // number_of_parts(update, self._number_of_weights, len(config.device_names))
-        uneven = config.t_max if self._actor_critic.needs_segments and config.has_minibatches else 0
+        uneven = config.t_max if self._computation.needs_segments and config.has_minibatches else 0
         return [max(1, mean - config.t_max - uneven), mean + config.t_max + uneven]
 
     def _new_gradients(self, size: UpdateSize) -> GradientProgram:

@@ -33,13 +33,13 @@ class Replica(Model):
         self._device = device
         store = functools.partial(_clipping_store, config, device)
         super().__init__(_without_clipping(config), spec, seed, device=device, store=store)
-        self._variables = self._actor_critic.variables
-        self.bounds = self._actor_critic.loss.bounds
+        self._variables = self.computation.variables
+        self.bounds = self.computation.loss.bounds
         self.size = sum(variable.shape.num_elements() for variable in self._variables)
 
     def gradients(self, batch: Batch, beta: float) -> Gradients:
         """Return the gradients of a batch before they are clipped, and its metrics."""
-        return self._actor_critic.gradients(batch, beta)
+        return self.computation.gradients(batch, beta)
 
     def apply(self, gradients: Sequence[tf.Tensor | np.ndarray], learning_rate: float) -> int:
         """Clip gradients and update the weights; return the updates done with this one."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import BatchUpload, UpdateSize
-from ga3c_tf.algorithms.actor_critic.compiled.stateless import StatelessNetwork
-from ga3c_tf.algorithms.actor_critic.gradients import GraphOutputs, Objective
+from ga3c_tf.algorithms.compiled.batch_upload import BatchUpload, UpdateSize
+from ga3c_tf.algorithms.compiled.stateless import StatelessNetwork
+from ga3c_tf.algorithms.computation import Computation, GraphOutputs
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.model.compiled.program import Program
 from ga3c_tf.model.compiled.upload import Upload
@@ -19,8 +20,8 @@ class BatchProgram(ABC):
     """Takes batches in one upload.
 
     Args:
-        network: the network.
-        objective: what updates minimize.
+        computation: the gradients of a batch.
+        network: its network.
         batches: how batches lie in the upload.
         weights: weights of the network.
         size: what a call has room for.
@@ -32,15 +33,15 @@ class BatchProgram(ABC):
 
     def __init__(
         self,
+        computation: Computation,
         network: StatelessNetwork,
-        objective: Objective,
         batches: BatchUpload,
         weights: ReadableWeights,
         size: UpdateSize,
         device: str | None,
     ):
         self._network = network
-        self._objective = objective
+        self._computation = computation
         self._batches = batches
         self._weights = weights
         self._size = size
@@ -60,6 +61,5 @@ class BatchProgram(ABC):
         """Return the gradients of one batch of the upload, in a graph."""
         columns = self._batches.columns_of(arrays, number)
         batch = Batch(beta=arrays["beta"], version=version, **columns)
-        return self._objective.gradients(
-            lambda: self._network(weights, batch.states, training=True), weights, batch
-        )
+        network = functools.partial(self._network, weights)
+        return self._computation.gradients_in_graph(network, weights, batch)

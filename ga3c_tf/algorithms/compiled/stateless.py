@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ class StatelessNetwork:
     """Calls a Keras model with weights that are not its own.
 
     Args:
-        network: keras.Model from states to (logits, values). The weights that it does not train, such as
+        network: keras.Model of states. The weights that it does not train, such as
             the mean of states, are its own.
         states: tf.TensorSpec of a batch of states.
 
@@ -27,10 +28,8 @@ class StatelessNetwork:
         self.state_shape = tuple(states.shape[1:])
         self.state_dtype = np.dtype(states.dtype.as_numpy_dtype)
 
-    def __call__(
-        self, weights: Sequence[tf.Tensor], states: tf.Tensor, training: bool = False
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return logits [B, A] and values [B] in a graph.
+    def __call__(self, weights: Sequence[tf.Tensor], states: tf.Tensor, training: bool = False) -> Any:
+        """Return the outputs of the network in a graph.
 
         Args:
             weights: weights of the network's trainable variables.
@@ -42,8 +41,8 @@ class StatelessNetwork:
         """
         others = [variable.value for variable in self._network.non_trainable_variables]
         before = [tf.convert_to_tensor(value) for value in others]
-        (logits, values), after = self._network.stateless_call([*weights], before, states, training=training)
+        outputs, after = self._network.stateless_call([*weights], before, states, training=training)
         for variable, old, new in zip(self._network.non_trainable_variables, before, after, strict=True):
             if new is not old:
                 raise CannotCompile(f"the network changes {variable.path} by itself, as with dropout")
-        return logits, values
+        return outputs

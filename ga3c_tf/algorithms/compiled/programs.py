@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
-from ga3c_tf.algorithms.actor_critic.compiled.batch_program import BatchProgram
-from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import BatchUpload, IndexedUpload, UpdateSize
-from ga3c_tf.algorithms.actor_critic.compiled.prediction_program import PredictionProgram
-from ga3c_tf.algorithms.actor_critic.compiled.sizes import UpdateSizes, prediction_size
-from ga3c_tf.algorithms.actor_critic.compiled.stateless import StatelessNetwork
-from ga3c_tf.algorithms.actor_critic.compiled.update_program import UpdateProgram
+from ga3c_tf.algorithms.compiled.batch_program import BatchProgram
+from ga3c_tf.algorithms.compiled.batch_upload import BatchUpload, IndexedUpload, UpdateSize
+from ga3c_tf.algorithms.compiled.prediction_program import PredictionProgram
+from ga3c_tf.algorithms.compiled.sizes import UpdateSizes, prediction_size
+from ga3c_tf.algorithms.compiled.stateless import StatelessNetwork
+from ga3c_tf.algorithms.compiled.update_program import UpdateProgram
+from ga3c_tf.algorithms.computation import Computation
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import Column
 from ga3c_tf.model.compiled.program import Program
@@ -26,7 +26,7 @@ class Programs:
 
     Args:
         config: settings of the run.
-        actor_critic: network and objective.
+        computation: network, and what is computed of it.
         weights: weights that the programs read.
         device: TensorFlow device; None leaves the choice to TensorFlow.
 
@@ -35,12 +35,11 @@ class Programs:
     """
 
     def __init__(
-        self, config: Config, actor_critic: ActorCritic, weights: ReadableWeights, device: str | None
+        self, config: Config, computation: Computation, weights: ReadableWeights, device: str | None
     ):
-        self.sizes = UpdateSizes(config, actor_critic.needs_segments)
-        self._min_policy = config.min_policy
-        self._actor_critic = actor_critic
-        self._network = StatelessNetwork(actor_critic.network, actor_critic.states)
+        self.sizes = UpdateSizes(config, computation.needs_segments)
+        self._computation = computation
+        self._network = StatelessNetwork(computation.network, computation.states)
         self._weights = weights
         self._device = device
         self._programs: dict[Any, Any] = {}
@@ -65,12 +64,11 @@ class Programs:
         """Return a new program of this kind, with uploads of this kind."""
         network = self._network
         states = Column("states", network.state_dtype.type, "what the agent sees", network.state_shape)
-        batches = kind(self._actor_critic.columns, states, size)
-        objective = self._actor_critic.objective
-        return program(network, objective, batches, self._weights, size, self._device)
+        batches = kind(self._computation.columns, states, size)
+        return program(self._computation, network, batches, self._weights, size, self._device)
 
     def _new_prediction(self, size: int) -> PredictionProgram:
-        return PredictionProgram(self._network, self._weights, self._min_policy, size, self._device)
+        return PredictionProgram(self._computation, self._network, self._weights, size, self._device)
 
 
 class UpdatePrograms(Programs):

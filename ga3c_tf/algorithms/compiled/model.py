@@ -7,42 +7,48 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.compiled.programs import UpdatePrograms
-from ga3c_tf.algorithms.actor_critic.model import Model
-from ga3c_tf.algorithms.network_model import check_states
+from ga3c_tf.algorithms.compiled.programs import UpdatePrograms
+from ga3c_tf.algorithms.network_model import NetworkModel, check_states
+from ga3c_tf.algorithms.plain_model import PlainModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import NO_CARRY, Prediction, UpdateResult
-from ga3c_tf.experience.spec import EnvironmentSpec
-from ga3c_tf.model.compiled.compilation import CannotCompile, compile_all
+from ga3c_tf.model.compiled.compilation import compile_all
 from ga3c_tf.model.compiled.weights import VectorWeights
+from ga3c_tf.model.tensorflow import tf
 
 
-class CompiledModel(Model):
-    """A `Model` that computes the same with compiled programs, several updates in one call.
+class CompiledModel(NetworkModel):
+    """Computes the same as a plain model with compiled programs, several updates in one call.
 
-    Its weights are a vector on the device. The variables of the network, and of checkpoints, have them after
+    Its weights are a vector on the device. The plain model's variables, and checkpoints, have them after
     `store`. Programs are compiled by `compile`, or else when a batch first needs them.
 
     Args:
-        config, spec, seed, device: as for `Model`.
+        config: settings of the run.
+        plain: the plain model, which is no longer trained by itself.
+        device: its TensorFlow device; None leaves the choice to TensorFlow.
 
     Raises:
-        CannotCompile: the network or the loss cannot be compiled.
-        UserError: as for `Model`.
+        CannotCompile: the model cannot be compiled.
     """
 
-    def __init__(self, config: Config, spec: EnvironmentSpec, seed: int, device: str | None = None):
-        super().__init__(config, spec, seed, device=device)
-        check_compilable(config, self)
-        actor_critic = self._actor_critic
-        if self._proximal or actor_critic.loss.scales_step:
-            raise CannotCompile("the correction computes something between the updates of a call")
-        slots = self._store.slots()
-        self._weights = VectorWeights(config, actor_critic.variables, slots, self.version, device)
-        self._programs = UpdatePrograms(config, actor_critic, self._weights, device)
+    def __init__(self, config: Config, plain: PlainModel, device: str | None = None):
+        plain.check_compilable()
+        self.metrics = plain.metrics
+        self.network = plain.network
+        self.dtype_policy = plain.dtype_policy
+        self.states = plain.states
+        self.needs_segments = plain.needs_segments
+        self.version = plain.version
+        self._plain = plain
+        self._weights = VectorWeights(
+            config, plain.computation.variables, plain.slots(), self.version, device
+        )
+        self._programs = UpdatePrograms(config, plain.computation, self._weights, device)
         self.updates_per_call = self._programs.sizes.updates_per_call
+        plain.follow(self._weights)
         self._updates = 0
         self._counting = threading.Lock()  # trainers may end updates at once
 
@@ -65,10 +71,17 @@ class CompiledModel(Model):
 
     def load(self) -> None:
         self._weights.load()
+        self._plain.load()
         self._updates = int(self.version.numpy())
 
     def store(self) -> None:
         self._weights.store()
+
+    def standardize(self, mean: np.ndarray, variance: np.ndarray) -> None:
+        self._plain.standardize(mean, variance)
+
+    def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
+        return self._plain.checkpoint_objects()
 
     def predict(self, states: np.ndarray, carry: np.ndarray = NO_CARRY) -> Prediction:
         check_states(states, self.states)
@@ -77,21 +90,10 @@ class CompiledModel(Model):
     def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
         wholes = {id(batch.whole): batch.whole for batch in batches}.values()
         for whole in wholes:
-            self._actor_critic.check(whole)
+            self._plain.computation.check(whole)
         size = self._programs.sizes.of(sum(map(len, wholes)), len(batches), max(map(len, batches)))
         updates = self._programs.update(size).update(batches, rates)
-        results = []
-        for batch, (update, version) in zip(batches, updates, strict=True):
-            divergence = self._divergence.sample(batch, update.log_pi)
-            results.append(UpdateResult(update.metrics, divergence, version, update.finite))
+        results = [self._plain.result(batch, *update) for batch, update in zip(batches, updates, strict=True)]
         with self._counting:
             self._updates = max(self._updates, results[-1].version)
         return results
-
-
-def check_compilable(config: Config, model: Model) -> None:
-    """Raise CannotCompile for a loss or a network that has only a plain form."""
-    if ":" in config.loss:
-        raise CannotCompile("the loss is your own, and rows of padding would count in it")
-    if len(model.initial_carry):
-        raise CannotCompile("the network has memory, which the compiled programs do not pass on")

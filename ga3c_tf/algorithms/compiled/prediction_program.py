@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.compiled.stateless import StatelessNetwork
-from ga3c_tf.algorithms.actor_critic.probabilities import policy
+from ga3c_tf.algorithms.compiled.stateless import StatelessNetwork
+from ga3c_tf.algorithms.computation import Computation
 from ga3c_tf.experience.contracts import Prediction
 from ga3c_tf.model.compiled.program import Program
 from ga3c_tf.model.compiled.upload import Field, Upload, packed
@@ -20,9 +20,9 @@ class PredictionProgram:
     """Predicts for up to `size` states. Thread-safe.
 
     Args:
-        network: the network.
+        computation: policy and values.
+        network: its network.
         weights: its weights.
-        min_policy: as in `probabilities.policy`.
         size: number of states.
         device: TensorFlow device; None leaves the choice to TensorFlow.
 
@@ -32,15 +32,15 @@ class PredictionProgram:
 
     def __init__(
         self,
+        computation: Computation,
         network: StatelessNetwork,
         weights: ReadableWeights,
-        min_policy: float,
         size: int,
         device: str | None,
     ):
+        self._computation = computation
         self._network = network
         self._weights = weights
-        self._min_policy = min_policy
         self._size = size
         upload = Upload([Field("states", (size, *network.state_shape), network.state_dtype)])
         self.program = Program(self._graph, upload, device)
@@ -57,7 +57,7 @@ class PredictionProgram:
 
     def _graph(self, arrays: dict[str, tf.Tensor]) -> tf.Tensor:
         weights, version = self._weights.values()
-        logits, values = self._network(weights, arrays["states"])
+        policy, values = self._computation.answers(self._network(weights, arrays["states"]))
         # In each row, so that all rows are one kernel.
         version = tf.broadcast_to(tf.bitcast(version, tf.float32), (self._size, 2))
-        return packed(tf.concat([version, values[:, None], policy(logits, self._min_policy)], 1))
+        return packed(tf.concat([version, values[:, None], policy], 1))

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.compiled.batch_program import BatchProgram
-from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import FLOAT
-from ga3c_tf.algorithms.actor_critic.gradients import Gradients
+from ga3c_tf.algorithms.compiled.batch_program import BatchProgram
+from ga3c_tf.algorithms.compiled.batch_upload import FLOAT
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.model.compiled.upload import packed
@@ -23,7 +22,7 @@ class UpdateProgram(BatchProgram):
 
     # in Python
 
-    def update(self, batches: Sequence[Batch], rates: Rates) -> list[tuple[Gradients, int]]:
+    def update(self, batches: Sequence[Batch], rates: Rates) -> list[tuple[np.ndarray, int]]:
         """Make one update on each batch, in this order.
 
         Args:
@@ -31,8 +30,7 @@ class UpdateProgram(BatchProgram):
             rates: rates of all updates.
 
         Returns:
-            For each update what a plain one computes (without the gradients, which stay on the device), and
-            the number of updates done after it.
+            For each update `GraphOutputs.numbers`, and the number of updates done after it.
         """
         with self.program.upload.buffer() as buffer:
             self._batches.fill(buffer.arrays, batches, rates)
@@ -41,13 +39,13 @@ class UpdateProgram(BatchProgram):
             rows = result.numpy()
         return self._unpacked(rows, batches)
 
-    def _unpacked(self, rows: np.ndarray, batches: Sequence[Batch]) -> list[tuple[Gradients, int]]:
+    def _unpacked(self, rows: np.ndarray, batches: Sequence[Batch]) -> list[tuple[np.ndarray, int]]:
         """Return what the rows of the result say of each update. Those of its padding are left out."""
         versions = rows[:, :2].copy().view(np.int64)[:, 0].tolist()
         numbers = rows[:, 2:].view(FLOAT)
         summary = numbers.shape[1] - self._size.rows
         return [
-            (Gradients.unpacked((), row[: summary + len(batch)]), version)
+            (row[: summary + len(batch)], version)
             for row, version, batch in zip(numbers, versions, batches, strict=False)
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ga3c_tf.algorithms.actor_critic.compiled.batch_upload import UpdateSize
+from ga3c_tf.algorithms.compiled.batch_upload import UpdateSize
 from ga3c_tf.config import Config
 
 SMALLEST_PREDICTION = 8
@@ -39,8 +39,10 @@ class UpdateSizes:
 
     def __init__(self, config: Config, needs_segments: bool = False):
         self.has_minibatches = config.has_minibatches
-        smallest = config.states_per_update
-        longest_part = 1 if config.system == "a2c" else config.t_max  # A2C's rounds have one size
+        sampled = config.reads("replay_batch")
+        smallest = config.replay_batch if sampled else config.states_per_update
+        # A2C's rounds and the samples of a replay memory have one size.
+        longest_part = 1 if sampled or config.system == "a2c" else config.t_max
         batches = range(smallest, smallest + longest_part)  # which the settings produce
         self._steps = max(batches)
         self._rows = max(-(-states // config.minibatches_of(states)) for states in batches)
@@ -49,8 +51,9 @@ class UpdateSizes:
         self._most_states = config.most_agents + config.remote_agents  # of one prediction
         if config.reads("max_prediction_batch"):
             self._most_states = min(self._most_states, config.max_prediction_batch)
-        # Only GA3C has several batches waiting at once.
-        self._calls = [1, 2, 4, UPDATES_PER_CALL] if config.system == "ga3c" else [1]
+        # Only GA3C has several batches waiting at once, and samples are drawn for one update.
+        several = config.system == "ga3c" and not sampled
+        self._calls = [1, 2, 4, UPDATES_PER_CALL] if several else [1]
         self.updates_per_call = self._calls[-1]
         if self.has_minibatches:
             self.updates_per_call = config.epochs * max(map(config.minibatches_of, batches))

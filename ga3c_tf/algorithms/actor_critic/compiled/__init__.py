@@ -1,1 +1,0 @@
-"""The actor-critic's model as programs of XLA, for GPUs: padded batches, several updates in one call."""
