@@ -1,7 +1,8 @@
-"""All measurements that a GPU is wanted for, in one program of less than ten minutes.
+"""All measurements that a GPU is wanted for, in one program of about eleven minutes.
 
 It measures the calls of the model and the server without its environment (`ga3c-tf bench --components`), GA3C
-with and without compiled programs, with five networks and at a larger training batch, and A3C on all cores.
+with and without compiled programs, with five networks and at a larger training batch, A3C on all cores, and
+DQN and PQN with their presets, with and without compiled programs.
 
 Usage, from the repository: `python3 -m ga3c_tf.bench.gpu_check OUT [DEVICE [SECONDS]]`. Whenever the
 program ends, OUT/gpu-check.json has the parts that have ended, of which the most important are made first. A
@@ -86,7 +87,7 @@ def components(device: str, seconds: float) -> Iterator[Part]:
 
 
 def trainings(device: str, seconds: float) -> Iterator[Part]:
-    """Yield the trainings whose rates are compared, and then those of the networks in between."""
+    """Yield the trainings whose rates are compared, those of the networks in between, and Q-learning."""
     ga3c = GA3C.replace(device=device)
     a3c = Config(env_id=GA3C.env_id, seed=GA3C.seed, system="a3c", device="cpu", num_agents=usable_cores())
     configs = {}
@@ -97,6 +98,11 @@ def trainings(device: str, seconds: float) -> Iterator[Part]:
             configs[f"ga3c, {network}, minimum {LARGER_BATCH}"] = ga3c.replace(**larger)
             configs[f"a3c, {network}"] = a3c.replace(network=network)
             configs[f"ga3c, {network}, not compiled"] = ga3c.replace(network=network, compile="off")
+    for preset in ("dqn-atari", "pqn-small"):
+        env_id = GA3C.env_id if preset == "dqn-atari" else "MinAtar/Breakout-v1"
+        for name, compile in (("", "on"), (", not compiled", "off")):
+            given = {"env_id": env_id, "seed": GA3C.seed, "device": device, "compile": compile}
+            configs[preset + name] = Config.from_preset(preset, given)
     for name, config in configs.items():
         yield Part(name, functools.partial(measured, config, seconds))
 

@@ -32,6 +32,10 @@ PLAN = [
     "ga3c, large-4",
     "ga3c, large-3",
     "ga3c, large-2",
+    "dqn-atari",
+    "dqn-atari, not compiled",
+    "pqn-small",
+    "pqn-small, not compiled",
 ]
 
 
