@@ -203,6 +203,7 @@ def test_an_environment_may_change_the_working_folder(tmp_path, monkeypatch, sys
     run = ga3c_tf.train(lambda render_mode=None: Elsewhere(render_mode), run_dir="run", **settings)
     run = run.resume(steps=400, progress=False)
     run.evaluate(episodes=2)
+    assert run.evaluate(episodes=2, max_episode_steps=3).protocol.endswith("2 of them ended after 3 steps")
     agent = run.agent()
     agent.record("game.gif")
     assert agent.export("policy.keras", "keras")["training"]["commits"]
@@ -469,6 +470,10 @@ def test_a_recording_is_the_same_for_the_same_seed(tmp_path, monkeypatch):
     assert "SDL_VIDEODRIVER" not in os.environ  # or later windows would be invisible
     with pytest.raises(ga3c_tf.UserError, match="episodes is 0; it must be at least 1"):
         agent.record(tmp_path / "game.gif", episodes=0)
+    agent.record(tmp_path / "short.gif", seed=3, max_episode_steps=2)
+    assert (tmp_path / "short.gif").stat().st_size < (tmp_path / "game.gif").stat().st_size
+    with pytest.raises(ga3c_tf.UserError, match="max_episode_steps is 0; it must be at least 1"):
+        agent.record(tmp_path / "game.gif", max_episode_steps=0)
 
 
 def test_an_environment_under_two_names_is_refused():

@@ -15,7 +15,7 @@ import numpy as np
 from ga3c_tf.api.interrupts import stopped_by_signals
 from ga3c_tf.api.keywords import RunChanges, TrainSettings
 from ga3c_tf.callbacks import Callback
-from ga3c_tf.config import Config
+from ga3c_tf.config import MOST_EPISODE_STEPS, Config
 from ga3c_tf.config.presets import BUDGETS, USUAL_PRESET
 from ga3c_tf.console import say, warn
 from ga3c_tf.errors import UserError
@@ -87,7 +87,12 @@ class Run:
         return load_agent(self.path, checkpoint=checkpoint, trust_code=self._trust_code, **given)
 
     def evaluate(
-        self, episodes: int = 30, checkpoint: str | int = "best", seed: int = 0, **options: Any
+        self,
+        episodes: int = 30,
+        checkpoint: str | int = "best",
+        seed: int = 0,
+        max_episode_steps: int = MOST_EPISODE_STEPS,
+        **options: Any,
     ) -> Scores:
         """Play whole episodes with the agent of a checkpoint and return their raw scores.
 
@@ -95,9 +100,10 @@ class Run:
             episodes: number of episodes.
             checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint.
             seed: seed of the environments and of the sampled actions; the same seed gives the same scores.
+            max_episode_steps: number of agent steps after which an episode is ended.
             options: as for `agent`, such as `greedy=True`.
         """
-        return self.agent(checkpoint, seed=seed, **options).evaluate(episodes, seed)
+        return self.agent(checkpoint, seed=seed, **options).evaluate(episodes, seed, max_episode_steps)
 
     def resume(self, **changes: Any) -> Run:
         """Continue the training from the newest checkpoint and return the run.

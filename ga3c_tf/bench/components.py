@@ -82,7 +82,11 @@ def run_components(
         UserError: a device, environment or network does not exist.
         RuntimeError: a component failed; the text says how.
     """
-    measured = [_measure(config, device, seconds, say) for device in devices]
+    # GPUs first: without one this ends before any time was spent.
+    by_device = {
+        device: _measure(config, device, seconds, say) for device in sorted(devices, key="cpu".__eq__)
+    }
+    measured = [by_device[device] for device in devices]
     facts = measured[0]["calls"]["plain"]
     return {
         "machine": {**machine(), "gpus": facts["gpus"], "onednn": facts["onednn"]},

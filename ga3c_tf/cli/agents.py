@@ -89,9 +89,7 @@ def play(
 @click.option(
     "--episodes",
     type=click.IntRange(1, 100_000),
-    default=30,
-    show_default=True,
-    help="Number of whole episodes.",
+    help="Number of whole episodes for the score; published weights already have one.  [default: 30]",
 )
 @checkpoint_option
 @click.option(
@@ -104,7 +102,9 @@ def play(
     "Hub, with weights as safetensors of any size, a video, and a card with metadata.",
 )
 @trust_option
-def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, trust_code: bool) -> None:
+def publish(
+    run: Path, folder: Path, episodes: int | None, checkpoint: str, form: str, trust_code: bool
+) -> None:
     """Score the run RUN, and write its weights, settings, scores and a model card to FOLDER.
 
     With --format huggingface, RUN may also be published weights, whose scores and card are kept.
@@ -117,6 +117,8 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
     if for_hub:
         check_packages("--format huggingface", ["safetensors", "huggingface_hub"])
         run = agent_folder(run)
+        if file_of(run) and episodes is not None:
+            raise UserError(f"{run} has weights, whose score is kept; leave --episodes out")
     elif file_of(run):
         raise UserError(
             f"{run} has weights only; publish the run that they are of, which has checkpoints to choose from"
@@ -134,7 +136,7 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
         score = publish_weights(run, folder, agent)
     else:
         command = shlex.join(command_line())
-        score = write(run, folder, agent, episodes, 0, command, draw_learning_curve, for_hub)
+        score = write(run, folder, agent, episodes or 30, 0, command, draw_learning_curve, for_hub)
     print(f"{folder}: {score['env_id']}, mean {score['mean']:.2f} of {counted(score['episodes'], 'episode')}")
     if for_hub:
         print(f"to upload it: hf upload USER/{folder.resolve().name} {shlex.quote(str(folder))}")

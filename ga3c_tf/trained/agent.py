@@ -181,13 +181,20 @@ class Agent:
             result["mean"], result["std"], result["median"], interval, result["scores"], result["protocol"]
         )
 
-    def record(self, file: str | Path, episodes: int = 1, seed: int = 0) -> list[float]:
+    def record(
+        self,
+        file: str | Path,
+        episodes: int = 1,
+        seed: int = 0,
+        max_episode_steps: int = MOST_EPISODE_STEPS,
+    ) -> list[float]:
         """Write a video of whole episodes and return their raw scores.
 
         Args:
             file: file to write, .mp4 or .gif.
             episodes: number of episodes.
             seed: seed of the environment and of the sampled actions; the same seed gives the same episodes.
+            max_episode_steps: number of agent steps after which an episode is ended.
 
         Raises:
             UserError: the file is neither .mp4 nor .gif or cannot be written, the environment draws no
@@ -197,8 +204,9 @@ class Agent:
 
         _check_range("episodes", episodes, 1)
         _check_range("seed", seed, 0)
+        _check_range("max_episode_steps", max_episode_steps, 1)
         self._trained.seed_actions(seed)
-        scores = record(self._trained, episodes, seed, Path(file))
+        scores = record(self._trained, episodes, seed, Path(file), max_episode_steps)
         self.reset()
         return scores
 

@@ -165,6 +165,14 @@ def test_a_model_with_only_a_plain_form_is_not_reported_as_compiled(monkeypatch)
     assert said[2] == "cpu: this model has only a plain form"
 
 
+def test_a_missing_gpu_ends_it_before_the_cpu_is_measured(monkeypatch):
+    monkeypatch.setattr(components, "ComponentProcess", InstantComponent)
+    begun = []
+    result = run_components(CARTPOLE, ["cpu", "gpu"], 7.0, begun.append)
+    assert begun[0].startswith("gpu: ") and begun[-1].startswith("cpu: ")
+    assert list(result["devices"]) == ["cpu", "gpu"]
+
+
 def test_the_answer_names_the_best_model_and_the_share_of_its_calls():
     rates = {INSTANT: 40_000, "network without arithmetic, plain": 10_000, "the run's network, plain": 900}
     said = answer("cpu", {name: {"predictions_per_s": rate} for name, rate in rates.items()})

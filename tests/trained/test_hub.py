@@ -171,6 +171,12 @@ def test_weights_without_a_card_are_not_published(tmp_path):
     assert done.returncode == 2 and "mine has no README.md, as published weights have" in done.stderr
 
 
+def test_published_weights_keep_their_score(tmp_path):
+    words = ("publish", "minatar_freeway", "copy", "--format", "huggingface", "--episodes", 5)
+    done = ga3c_tf(*words, cwd=tmp_path)
+    assert done.returncode == 2 and "has weights, whose score is kept; leave --episodes out" in done.stderr
+
+
 @pytest.mark.parametrize("place", ["mine", "mine/copy"])
 def test_weights_are_not_published_into_their_own_folder(tmp_path, place):
     folder = shutil.copytree(PUBLISHED / "minatar_freeway", tmp_path / "mine")
