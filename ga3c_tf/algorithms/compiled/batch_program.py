@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ga3c_tf.algorithms.compiled.batch_upload import BatchUpload, UpdateSize
 from ga3c_tf.algorithms.compiled.stateless import StatelessNetwork
 from ga3c_tf.algorithms.computation import Computation, GraphOutputs
-from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.columns import Batch, Column
 from ga3c_tf.model.compiled.program import Program
 from ga3c_tf.model.compiled.upload import Upload
 from ga3c_tf.model.compiled.weights import ReadableWeights
@@ -21,8 +21,7 @@ class BatchProgram(ABC):
 
     Args:
         computation: the gradients of a batch.
-        network: its network.
-        batches: how batches lie in the upload.
+        uploads: how batches lie in the upload.
         weights: weights of the network.
         size: what a call has room for.
         device: TensorFlow device; None leaves the choice to TensorFlow.
@@ -34,18 +33,19 @@ class BatchProgram(ABC):
     def __init__(
         self,
         computation: Computation,
-        network: StatelessNetwork,
-        batches: BatchUpload,
+        uploads: type[BatchUpload],
         weights: ReadableWeights,
         size: UpdateSize,
         device: str | None,
     ):
-        self._network = network
+        self._network = StatelessNetwork(computation.network, computation.states)
         self._computation = computation
-        self._batches = batches
         self._weights = weights
         self._size = size
-        self.program = Program(self._graph, Upload(batches.fields), device)
+        dtype = self._network.state_dtype.type
+        states = Column("states", dtype, "what the agent sees", self._network.state_shape)
+        self._batches = uploads(computation.columns, states, size)
+        self.program = Program(self._graph, Upload(self._batches.fields), device)
 
     @abstractmethod
     def _graph(self, arrays: dict[str, tf.Tensor]) -> tf.Tensor:

@@ -21,8 +21,7 @@ class PredictionProgram:
 
     Args:
         computation: policy and values.
-        network: its network.
-        weights: its weights.
+        weights: weights of the network.
         size: number of states.
         device: TensorFlow device; None leaves the choice to TensorFlow.
 
@@ -33,16 +32,15 @@ class PredictionProgram:
     def __init__(
         self,
         computation: Computation,
-        network: StatelessNetwork,
         weights: ReadableWeights,
         size: int,
         device: str | None,
     ):
         self._computation = computation
-        self._network = network
+        self._network = StatelessNetwork(computation.network, computation.states)
         self._weights = weights
         self._size = size
-        upload = Upload([Field("states", (size, *network.state_shape), network.state_dtype)])
+        upload = Upload([Field("states", (size, *self._network.state_shape), self._network.state_dtype)])
         self.program = Program(self._graph, upload, device)
 
     def predict(self, states: np.ndarray) -> Prediction:

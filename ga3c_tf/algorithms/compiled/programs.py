@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
-from ga3c_tf.algorithms.compiled.batch_program import BatchProgram
 from ga3c_tf.algorithms.compiled.batch_upload import BatchUpload, IndexedUpload, UpdateSize
 from ga3c_tf.algorithms.compiled.prediction_program import PredictionProgram
 from ga3c_tf.algorithms.compiled.sizes import UpdateSizes, prediction_size
-from ga3c_tf.algorithms.compiled.stateless import StatelessNetwork
 from ga3c_tf.algorithms.compiled.update_program import UpdateProgram
 from ga3c_tf.algorithms.computation import Computation
 from ga3c_tf.config import Config
-from ga3c_tf.experience.columns import Column
 from ga3c_tf.model.compiled.program import Program
 from ga3c_tf.model.compiled.weights import ReadableWeights
-
-Batches = TypeVar("Batches", bound=BatchProgram)
 
 
 class Programs:
@@ -39,7 +34,6 @@ class Programs:
     ):
         self.sizes = UpdateSizes(config, computation.needs_segments)
         self._computation = computation
-        self._network = StatelessNetwork(computation.network, computation.states)
         self._weights = weights
         self._device = device
         self._programs: dict[Any, Any] = {}
@@ -60,15 +54,8 @@ class Programs:
                 self._programs[size] = make(size)
             return self._programs[size]
 
-    def _of_batches(self, program: type[Batches], kind: type[BatchUpload], size: UpdateSize) -> Batches:
-        """Return a new program of this kind, with uploads of this kind."""
-        network = self._network
-        states = Column("states", network.state_dtype.type, "what the agent sees", network.state_shape)
-        batches = kind(self._computation.columns, states, size)
-        return program(self._computation, network, batches, self._weights, size, self._device)
-
     def _new_prediction(self, size: int) -> PredictionProgram:
-        return PredictionProgram(self._computation, self._network, self._weights, size, self._device)
+        return PredictionProgram(self._computation, self._weights, size, self._device)
 
 
 class UpdatePrograms(Programs):
@@ -85,4 +72,4 @@ class UpdatePrograms(Programs):
 
     def _new_update(self, size: UpdateSize) -> UpdateProgram:
         kind = IndexedUpload if self.sizes.has_minibatches else BatchUpload
-        return self._of_batches(UpdateProgram, kind, size)
+        return UpdateProgram(self._computation, kind, self._weights, size, self._device)

@@ -81,4 +81,4 @@ class GradientPrograms(Programs):
         return [max(1, mean - config.t_max - uneven), mean + config.t_max + uneven]
 
     def _new_gradients(self, size: UpdateSize) -> GradientProgram:
-        return self._of_batches(GradientProgram, BatchUpload, size)
+        return GradientProgram(self._computation, BatchUpload, self._weights, size, self._device)
