@@ -1,12 +1,9 @@
-"""The commands `play`, `publish` and `export`, and the trained agent that a command line names."""
+"""The commands `play`, `publish` and `export`, and the folder of the agent that a command line names."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -18,14 +15,8 @@ from ga3c_tf.cli.options import (
     trust_option,
 )
 from ga3c_tf.cli.terminal import command_line, exit_on_signals
-from ga3c_tf.console import counted, warn
+from ga3c_tf.console import counted
 from ga3c_tf.errors import UserError
-
-if TYPE_CHECKING:
-    from ga3c_tf.trained.policies import TrainedAgent
-
-MOST_DIGITS = 18
-"""Maximum number of digits in the agent steps of a checkpoint."""
 
 
 @click.command()
@@ -42,7 +33,7 @@ def play(
     video: Path | None,
     window: bool,
     episodes: int,
-    checkpoint: str,
+    checkpoint: str | int,
     sample: bool,
     seed: int,
     max_episode_steps: int,
@@ -57,6 +48,7 @@ def play(
     if video is None and not window:
         raise UserError("play needs either --video FILE or --window")
 
+    from ga3c_tf.trained.opening import opened
     from ga3c_tf.trained.video import check_display, check_video
 
     if video is None:
@@ -64,12 +56,11 @@ def play(
     else:
         check_video(video)
     run = named_agent(run, pretrained)
-    check_agent(run, checkpoint, trust_code)
+
+    agent = opened(run, checkpoint, not sample, seed, device, trust_code)
+    exit_on_signals()
 
     from ga3c_tf.trained.playback import play_window, record
-
-    agent = trained_agent(run, checkpoint, sample, seed, device)
-    exit_on_signals()
 
     def report(scores: list[float]) -> None:
         values = f"score{'s' if len(scores) > 1 else ''} {', '.join(f'{score:,.10g}' for score in scores)}"
@@ -103,13 +94,14 @@ def play(
 )
 @trust_option
 def publish(
-    run: Path, folder: Path, episodes: int | None, checkpoint: str, form: str, trust_code: bool
+    run: Path, folder: Path, episodes: int | None, checkpoint: str | int, form: str, trust_code: bool
 ) -> None:
     """Score the run RUN, and write its weights, settings, scores and a model card to FOLDER.
 
     With --format huggingface, RUN may also be published weights, whose scores and card are kept.
     """
     from ga3c_tf.trained.export import check_packages
+    from ga3c_tf.trained.opening import opened
     from ga3c_tf.trained.pretrained import agent_folder
     from ga3c_tf.trained.weights import check_free, file_of
 
@@ -123,15 +115,14 @@ def publish(
         raise UserError(
             f"{run} has weights only; publish the run that they are of, which has checkpoints to choose from"
         )
-    check_agent(run, checkpoint, trust_code)
     check_free(folder)
+    agent = opened(run, checkpoint, False, 0, "cpu", trust_code)
+    exit_on_signals()
 
     from ga3c_tf.cli.figures import draw_learning_curve
     from ga3c_tf.trained.publishing.publish import publish as write
     from ga3c_tf.trained.publishing.publish import publish_weights
 
-    agent = trained_agent(run, checkpoint, True, 0, "cpu")
-    exit_on_signals()
     if for_hub and file_of(run):
         score = publish_weights(run, folder, agent)
     else:
@@ -171,13 +162,14 @@ def export(
     form: str | None,
     output: Path | None,
     episodes: int,
-    checkpoint: str,
+    checkpoint: str | int,
     trust_code: bool,
 ) -> None:
     """Export the network of the trained agent of RUN for use without this package, with a JSON file of
     metadata.
     """
     from ga3c_tf.trained.export import check_export, default_file, export_agent, form_of, metadata_of
+    from ga3c_tf.trained.opening import opened
 
     if form is None:
         if output is None:
@@ -186,13 +178,12 @@ def export(
     run = named_agent(run, pretrained)
     file = output or default_file(run, form)
     check_export(file, form)
-    check_agent(run, checkpoint, trust_code)
+    agent = opened(run, checkpoint, False, 0, "cpu", trust_code)
+    exit_on_signals()
 
     from ga3c_tf.trained.evaluation import evaluate as play_episodes
     from ga3c_tf.trained.evaluation import summary
 
-    agent = trained_agent(run, checkpoint, True, 0, "cpu")
-    exit_on_signals()
     score = summary(agent, play_episodes(agent, episodes, 0), False, 0) if episodes else None
     export_agent(agent, file, form, score)
     print(f"{file}: policy and value of {agent.config.env_id}; {metadata_of(file)} says how to use it")
@@ -214,44 +205,3 @@ def named_agent(run: Path | None, pretrained: str | None, fetch: bool = True) ->
     if run is None and pretrained is not None:
         return published_folder(pretrained, fetch)
     raise UserError("name either a folder RUN or --pretrained weights")
-
-
-def check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
-    """Check the arguments that name a trained agent, and prepare TensorFlow for its states.
-
-    Raises:
-        UserError: `checkpoint` is invalid, `run` is not a run folder, or its settings name code that is not
-            trusted.
-    """
-    from ga3c_tf.environments.environment import describe_environment
-    from ga3c_tf.host.libraries import enable_onednn
-    from ga3c_tf.plugins import check_trust
-    from ga3c_tf.runs.folder import read_config
-
-    if checkpoint not in ("best", "latest") and not (
-        checkpoint.isdecimal() and len(checkpoint) <= MOST_DIGITS
-    ):
-        raise UserError(
-            f"--checkpoint is {checkpoint!r}; it must be 'best', 'latest' or the agent steps of one"
-        )
-    config = read_config(run)
-    check_trust(config, run, trust_code)
-    if describe_environment(config).is_screen:
-        enable_onednn()
-
-
-def trained_agent(
-    run: Path,
-    checkpoint: str,
-    sample: bool,
-    seed: int,
-    device: str,
-    changes: Mapping[str, Any] = MappingProxyType({}),
-    epsilon: float = 0.0,
-) -> TrainedAgent:
-    """Return the agent that acts with a checkpoint. Arguments are the command's and `TrainedAgent`'s."""
-    from ga3c_tf.model.device import configure_device
-    from ga3c_tf.trained.policies import TrainedAgent
-
-    which = int(checkpoint) if checkpoint.isdecimal() else checkpoint
-    return TrainedAgent(run, which, not sample, seed, configure_device(device), warn, changes, epsilon)

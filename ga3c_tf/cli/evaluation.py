@@ -11,7 +11,7 @@ import rich_click as click
 from click.core import ParameterSource
 from click.globals import get_current_context
 
-from ga3c_tf.cli.agents import check_agent, named_agent, trained_agent
+from ga3c_tf.cli.agents import named_agent
 from ga3c_tf.cli.options import FiniteRange, agent_argument, agent_options
 from ga3c_tf.cli.terminal import exit_on_signals
 from ga3c_tf.errors import UserError
@@ -58,7 +58,7 @@ def evaluate(
     run: Path | None,
     pretrained: str | None,
     episodes: int,
-    checkpoint: str,
+    checkpoint: str | int,
     sample: bool,
     seed: int,
     max_episode_steps: int,
@@ -74,8 +74,10 @@ def evaluate(
     """Evaluate the trained agent of the folder RUN, or published weights, over whole episodes with raw
     scores.
     """
+    from ga3c_tf.plugins import check_trust
     from ga3c_tf.runs.folder import read_config
     from ga3c_tf.trained.environments import atari_changes
+    from ga3c_tf.trained.opening import opened
 
     if output is not None and not output.name:
         raise UserError(f"--output {str(output)!r} is no file to write to; name one")
@@ -88,9 +90,10 @@ def evaluate(
     if output is not None:
         _check_output(output)
     run = named_agent(run, pretrained, fetch=not random)
-    check_agent(run, checkpoint, trust_code)
+    config = read_config(run)
+    check_trust(config, run, trust_code)
     changes = atari_changes(
-        read_config(run).env_id, repeat_action_probability=repeat_action_probability, noop_max=noop_max
+        config.env_id, repeat_action_probability=repeat_action_probability, noop_max=noop_max
     )
 
     from ga3c_tf.trained.evaluation import evaluate as play_episodes
@@ -102,7 +105,7 @@ def evaluate(
     if random:
         agent = RandomAgent(run, seed, changes)
     else:
-        agent = trained_agent(run, checkpoint, sample, seed, device, changes, epsilon)
+        agent = opened(run, checkpoint, not sample, seed, device, trust_code, changes, epsilon)
     exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
     policy = "random policy" if random else f"after {result['agent_steps']:,} agent steps"

@@ -17,6 +17,7 @@ from ga3c_tf.config.declaration import GROUPS
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.config.rules import only_with
 from ga3c_tf.config.settings import BEYOND_PAPER
+from ga3c_tf.errors import UserError
 
 FIRST = ("steps", "minutes", "episodes", "target_score", "seed", "run_dir")
 """Settings that most runs need, which the help shows in its first panel."""
@@ -167,9 +168,23 @@ def agent_argument(command):
     return click.argument("run", required=False, type=click.Path(path_type=Path))(command)
 
 
+MOST_DIGITS = 18
+"""Maximum number of digits in the agent steps of a checkpoint."""
+
+
+def _which_checkpoint(context: click.Context, option: click.Parameter, given: str) -> str | int:
+    """Return 'best', 'latest' or the agent steps."""
+    if given in ("best", "latest"):
+        return given
+    if given.isdecimal() and len(given) <= MOST_DIGITS:
+        return int(given)
+    raise UserError(f"--checkpoint is {given!r}; it must be 'best', 'latest' or the agent steps of one")
+
+
 checkpoint_option = click.option(
     "--checkpoint",
     default="best",
+    callback=_which_checkpoint,
     show_default=True,
     help="'best' by rolling score, 'latest', or a number of agent steps.",
 )

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ga3c_tf.config import MOST_EPISODE_STEPS
-from ga3c_tf.console import warn
-from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.environments.public import PublicEnvironment
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.libraries import enable_onednn
-from ga3c_tf.plugins import check_trust
 from ga3c_tf.plugins.arguments import by_config_name, split_functions
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.trained.environments import atari_changes
+from ga3c_tf.trained.opening import opened
 from ga3c_tf.trained.pretrained import agent_folder
 
 if TYPE_CHECKING:
@@ -275,17 +272,8 @@ def load_agent(
     changes = by_config_name(given) | atari_changes(
         config.env_id, repeat_action_probability=repeat_action_probability, noop_max=noop_max
     )
-    config = config.replace(**changes)
-    check_trust(config, folder, trust_code)
     _check_range("seed", seed, 0)
-
-    if describe_environment(config).is_screen:
-        enable_onednn()
-
-    from ga3c_tf.model.device import configure_device
-    from ga3c_tf.trained.policies import TrainedAgent
-
-    trained = TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), warn, changes, epsilon)
+    trained = opened(folder, checkpoint, greedy, seed, device, trust_code, changes, epsilon)
     return Agent(trained, greedy)
 
 
