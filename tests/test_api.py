@@ -230,7 +230,7 @@ def test_a_worker_of_a_pool_may_train(tmp_path):
 def test_published_weights_are_loaded_by_name(monkeypatch):
     """With oneDNN for screens, as by `ga3c-tf evaluate`."""
     enabled = []
-    monkeypatch.setattr("ga3c_tf.trained.agent.enable_onednn", lambda: enabled.append("pong"))
+    monkeypatch.setattr("ga3c_tf.trained.opening.enable_onednn", lambda: enabled.append("pong"))
     ga3c_tf.load_agent("minatar_breakout", device="cpu")
     assert enabled == []
     agent = ga3c_tf.load_agent("pong", device="cpu")

@@ -45,14 +45,15 @@ def new_model(
     if len(config.device_names) > 1:
         return new_replicas(config, spec, seed, say)
     kind = pkgutil.resolve_name(ALGORITHM_MODELS[config.algorithm])
+    plain = kind(config, spec, seed, device=device, store=store)
     if store is None and _is_compiled(config, device):
         try:
-            model = CompiledModel(config, kind(config, spec, seed, device=device), device)
-            model.compile(say)
-            return model
+            compiled = CompiledModel(config, plain, device)
+            compiled.compile(say)
+            return compiled
         except CannotCompile as error:
             say(f"the model is not compiled: {error}")
-    return kind(config, spec, seed, device=device, store=store)
+    return plain
 
 
 def new_replicas(

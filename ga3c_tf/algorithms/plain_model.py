@@ -16,13 +16,8 @@ from ga3c_tf.model.weight_store import WeightStore
 
 
 class PlainModel(NetworkModel):
-    """A `NetworkModel` with a weight store. `CompiledModel` is its other form, which computes the same.
+    """A `NetworkModel` with a weight store. `CompiledModel` is its other form, which computes the same."""
 
-    Attributes:
-        computation: what is computed of the network.
-    """
-
-    computation: Computation
     _store: WeightStore
 
     def __init__(self, device: str | None = None):
@@ -39,6 +34,11 @@ class PlainModel(NetworkModel):
         return self._store.slots()
 
     # for its compiled form
+
+    @property
+    @abstractmethod
+    def computation(self) -> Computation:
+        """What is computed of the network."""
 
     @abstractmethod
     def result(self, batch: Batch, numbers: np.ndarray, version: int) -> UpdateResult:

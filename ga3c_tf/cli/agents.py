@@ -48,7 +48,7 @@ def play(
     if video is None and not window:
         raise UserError("play needs either --video FILE or --window")
 
-    from ga3c_tf.trained.opening import opened
+    from ga3c_tf.trained.opening import open_agent
     from ga3c_tf.trained.video import check_display, check_video
 
     if video is None:
@@ -57,7 +57,7 @@ def play(
         check_video(video)
     run = named_agent(run, pretrained)
 
-    agent = opened(run, checkpoint, not sample, seed, device, trust_code)
+    agent = open_agent(run, checkpoint, not sample, seed, device, trust_code)
     exit_on_signals()
 
     from ga3c_tf.trained.playback import play_window, record
@@ -101,7 +101,7 @@ def publish(
     With --format huggingface, RUN may also be published weights, whose scores and card are kept.
     """
     from ga3c_tf.trained.export import check_packages
-    from ga3c_tf.trained.opening import opened
+    from ga3c_tf.trained.opening import open_agent
     from ga3c_tf.trained.pretrained import agent_folder
     from ga3c_tf.trained.weights import check_free, file_of
 
@@ -116,7 +116,7 @@ def publish(
             f"{run} has weights only; publish the run that they are of, which has checkpoints to choose from"
         )
     check_free(folder)
-    agent = opened(run, checkpoint, False, 0, "cpu", trust_code)
+    agent = open_agent(run, checkpoint, False, 0, "cpu", trust_code)
     exit_on_signals()
 
     from ga3c_tf.cli.figures import draw_learning_curve
@@ -169,7 +169,7 @@ def export(
     metadata.
     """
     from ga3c_tf.trained.export import check_export, default_file, export_agent, form_of, metadata_of
-    from ga3c_tf.trained.opening import opened
+    from ga3c_tf.trained.opening import open_agent
 
     if form is None:
         if output is None:
@@ -178,7 +178,7 @@ def export(
     run = named_agent(run, pretrained)
     file = output or default_file(run, form)
     check_export(file, form)
-    agent = opened(run, checkpoint, False, 0, "cpu", trust_code)
+    agent = open_agent(run, checkpoint, False, 0, "cpu", trust_code)
     exit_on_signals()
 
     from ga3c_tf.trained.evaluation import evaluate as play_episodes

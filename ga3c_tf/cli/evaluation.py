@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 from click.core import ParameterSource
@@ -16,6 +16,9 @@ from ga3c_tf.cli.options import FiniteRange, agent_argument, agent_options
 from ga3c_tf.cli.terminal import exit_on_signals
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import check_writable, json_text, write_aside
+
+if TYPE_CHECKING:
+    from ga3c_tf.trained.policies import ModelAgent, RandomAgent
 
 
 @click.command()
@@ -74,10 +77,9 @@ def evaluate(
     """Evaluate the trained agent of the folder RUN, or published weights, over whole episodes with raw
     scores.
     """
-    from ga3c_tf.plugins import check_trust
     from ga3c_tf.runs.folder import read_config
     from ga3c_tf.trained.environments import atari_changes
-    from ga3c_tf.trained.opening import opened
+    from ga3c_tf.trained.opening import open_agent, open_random_agent
 
     if output is not None and not output.name:
         raise UserError(f"--output {str(output)!r} is no file to write to; name one")
@@ -90,23 +92,20 @@ def evaluate(
     if output is not None:
         _check_output(output)
     run = named_agent(run, pretrained, fetch=not random)
-    config = read_config(run)
-    check_trust(config, run, trust_code)
     changes = atari_changes(
-        config.env_id, repeat_action_probability=repeat_action_probability, noop_max=noop_max
+        read_config(run).env_id, repeat_action_probability=repeat_action_probability, noop_max=noop_max
     )
+    agent: ModelAgent | RandomAgent
+    if random:
+        agent = open_random_agent(run, seed, trust_code, changes)
+    else:
+        agent = open_agent(run, checkpoint, not sample, seed, device, trust_code, changes, epsilon)
+    exit_on_signals()
 
     from ga3c_tf.trained.evaluation import evaluate as play_episodes
     from ga3c_tf.trained.evaluation import summary
-    from ga3c_tf.trained.policies import ModelAgent, RandomAgent
     from ga3c_tf.trained.pretrained import random_score
 
-    agent: ModelAgent | RandomAgent
-    if random:
-        agent = RandomAgent(run, seed, changes)
-    else:
-        agent = opened(run, checkpoint, not sample, seed, device, trust_code, changes, epsilon)
-    exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
     policy = "random policy" if random else f"after {result['agent_steps']:,} agent steps"
     other = None if random or result["episodes_cut"] else random_score(agent.config)

@@ -15,7 +15,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.plugins.arguments import by_config_name, split_functions
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.trained.environments import atari_changes
-from ga3c_tf.trained.opening import opened
+from ga3c_tf.trained.opening import open_agent
 from ga3c_tf.trained.pretrained import agent_folder
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def load_agent(
         config.env_id, repeat_action_probability=repeat_action_probability, noop_max=noop_max
     )
     _check_range("seed", seed, 0)
-    trained = opened(folder, checkpoint, greedy, seed, device, trust_code, changes, epsilon)
+    trained = open_agent(folder, checkpoint, greedy, seed, device, trust_code, changes, epsilon)
     return Agent(trained, greedy)
 
 

@@ -14,10 +14,10 @@ from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import read_config
 
 if TYPE_CHECKING:
-    from ga3c_tf.trained.policies import TrainedAgent
+    from ga3c_tf.trained.policies import RandomAgent, TrainedAgent
 
 
-def opened(
+def open_agent(
     folder: Path,
     checkpoint: str | int,
     greedy: bool,
@@ -39,12 +39,26 @@ def opened(
         UserError: the settings name code that is not trusted, the device does not exist, or an error of
             `TrainedAgent`.
     """
-    config = read_config(folder).replace(**changes)
-    check_trust(config, folder, trust_code)
-    if describe_environment(config).is_screen:
-        enable_onednn()
+    _check_code(folder, trust_code, changes)
 
     from ga3c_tf.model.device import configure_device
     from ga3c_tf.trained.policies import TrainedAgent
 
     return TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), warn, changes, epsilon)
+
+
+def open_random_agent(folder: Path, seed: int, trust_code: bool, changes: Mapping[str, Any]) -> RandomAgent:
+    """Return the random policy in the environment of an agent; arguments and errors as for `open_agent`."""
+    _check_code(folder, trust_code, changes)
+
+    from ga3c_tf.trained.policies import RandomAgent
+
+    return RandomAgent(folder, seed, changes)
+
+
+def _check_code(folder: Path, trust_code: bool, changes: Mapping[str, Any]) -> None:
+    """Refuse code that is not trusted, and prepare TensorFlow for the states of the environment."""
+    config = read_config(folder).replace(**changes)
+    check_trust(config, folder, trust_code)
+    if describe_environment(config).is_screen:
+        enable_onednn()

@@ -333,6 +333,26 @@ def test_help_and_refusals_come_before_tensorflow_starts(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
+ONEDNN_FIRST = """
+import sys
+from ga3c_tf.cli import main as cli
+from ga3c_tf.trained import opening
+
+opening.enable_onednn = lambda: sys.exit("too late" if "tensorflow" in sys.modules else "in time")
+sys.argv[1:1] = ["evaluate", "pong"]
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--random"]])
+def test_an_evaluation_on_screens_has_onednn_from_the_start(options):
+    """Which TensorFlow reads when it is imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", ONEDNN_FIRST, *options], env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert done.stderr.rstrip().endswith("in time")
+
+
 def test_a_folder_that_is_taken_is_refused_and_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     assert "exists and is not empty" in refused("train", "CartPole-v1", "--run-dir", tmp_path)

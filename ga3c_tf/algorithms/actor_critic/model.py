@@ -67,7 +67,7 @@ class Model(PlainModel):
         super().__init__(device)
         actor_critic = ActorCritic(config, spec, seed, self.version, network, device)
         self._config = config
-        self.computation: ActorCritic = actor_critic
+        self._actor_critic = actor_critic
         self.network = actor_critic.network
         self.dtype_policy = actor_critic.dtype_policy
         self.states = actor_critic.states
@@ -80,6 +80,10 @@ class Model(PlainModel):
         self._proximal = proximal_of(config, actor_critic)
         # Where the weights are a copy, the model is the policy that chose the actions, not the updated one.
         self._divergence = DivergenceSampler(actor_critic.loss.bounds, is_behavior=store is not None)
+
+    @property
+    def computation(self) -> ActorCritic:
+        return self._actor_critic
 
     def check_compilable(self) -> None:
         if ":" in self._config.loss:

@@ -27,7 +27,7 @@ class CompiledModel(NetworkModel):
 
     Args:
         config: settings of the run.
-        plain: the plain model, which is no longer trained by itself.
+        plain: the plain model, which is no longer trained by itself once this one has loaded its weights.
         device: its TensorFlow device; None leaves the choice to TensorFlow.
 
     Raises:
@@ -48,7 +48,6 @@ class CompiledModel(NetworkModel):
         )
         self._programs = UpdatePrograms(config, plain.computation, self._weights, device)
         self.updates_per_call = self._programs.sizes.updates_per_call
-        plain.follow(self._weights)
         self._updates = 0
         self._counting = threading.Lock()  # trainers may end updates at once
 
@@ -71,6 +70,7 @@ class CompiledModel(NetworkModel):
 
     def load(self) -> None:
         self._weights.load()
+        self._plain.follow(self._weights)
         self._plain.load()
         self._updates = int(self.version.numpy())
 

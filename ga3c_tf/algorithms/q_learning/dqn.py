@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ga3c_tf.algorithms.computation import Network
-from ga3c_tf.algorithms.q_learning.model import METRICS, USUAL_COLUMNS, QLoss, QModel, taken
+from ga3c_tf.algorithms.q_learning.model import ACTIONS_AND_RETURNS, METRICS, QLoss, QModel, taken
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import Batch, Column
 from ga3c_tf.experience.contracts import UpdateResult
@@ -50,15 +50,15 @@ class DQN(QModel):
                 f"network {self.config.network!r} has the same weights at each call; a target network needs "
                 "its own, so make new layers each time"
             )
-        self._copy = self._copy_of(lambda: self.variables)
+        self._copy_from(lambda: self.variables)
 
     def follow(self, weights: ReadableWeights) -> None:
-        self._copy = self._copy_of(lambda: weights.values()[0])
+        self._copy_from(lambda: weights.values()[0])
 
     def columns_of(self, spec: EnvironmentSpec) -> Sequence[Column]:
         dtype = np.dtype(spec.state_dtype).type
         next_states = Column("next_states", dtype, "the state after these rewards", spec.state_shape)
-        return (*USUAL_COLUMNS, *SAMPLED_COLUMNS, next_states)
+        return (*ACTIONS_AND_RETURNS, *SAMPLED_COLUMNS, next_states)
 
     def loss(self, network: Network, batch: Batch) -> QLoss:
         of_target = self.target(batch.next_states)
@@ -94,8 +94,8 @@ class DQN(QModel):
         with tf.device(self.device):
             self._copy()
 
-    def _copy_of(self, trained: Callable[[], Sequence[tf.Variable | tf.Tensor]]) -> Callable:
-        """Return a call that copies the network to the target network.
+    def _copy_from(self, trained: Callable[[], Sequence[tf.Variable | tf.Tensor]]) -> None:
+        """Make the call that copies the network to the target network.
 
         Args:
             trained: reads the weights that are trained, in a graph. The others are the network's.
@@ -109,7 +109,7 @@ class DQN(QModel):
             with tf.control_dependencies(copies):
                 return tf.constant(len(copies))
 
-        return direct_call(trace(copy, []))
+        self._copy = direct_call(trace(copy, []))
 
 
 def huber(errors: tf.Tensor) -> tf.Tensor:

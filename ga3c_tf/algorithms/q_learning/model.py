@@ -31,7 +31,7 @@ from ga3c_tf.model.weight_store import Trainable, WeightStore
 
 METRICS = ("q_loss", "q_value")
 """Sums over the states of a batch: of the losses, and of Q of the actions taken."""
-USUAL_COLUMNS = tuple(column for column in COLUMNS if column.name in ("actions", "returns"))
+ACTIONS_AND_RETURNS = tuple(column for column in COLUMNS if column.name in ("actions", "returns"))
 
 
 class QLoss(NamedTuple):
@@ -70,7 +70,6 @@ class QModel(PlainModel):
         store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
     ):
         super().__init__()
-        self.computation = self
         self.config = config
         self.device = device
         with tf.device(device):
@@ -96,6 +95,10 @@ class QModel(PlainModel):
             self._store = DeviceWeights(config, self, self.version, device)
         else:
             self._store = store(self, self.version)
+
+    @property
+    def computation(self) -> QModel:
+        return self
 
     def prepare(self) -> None:
         """Make what the loss needs besides the network, before its graph is traced."""

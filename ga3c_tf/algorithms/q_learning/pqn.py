@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ga3c_tf.algorithms.computation import Network
-from ga3c_tf.algorithms.q_learning.model import USUAL_COLUMNS, QLoss, QModel, taken
+from ga3c_tf.algorithms.q_learning.model import ACTIONS_AND_RETURNS, QLoss, QModel, taken
 from ga3c_tf.experience.columns import Batch, Column
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import tf
@@ -22,7 +22,7 @@ class PQN(QModel):
     layer_norm = True
 
     def columns_of(self, spec: EnvironmentSpec) -> Sequence[Column]:
-        return USUAL_COLUMNS
+        return ACTIONS_AND_RETURNS
 
     def loss(self, network: Network, batch: Batch) -> QLoss:
         q_values = taken(network(batch.states, training=True), batch.actions)

@@ -21,6 +21,7 @@ from ga3c_tf.algorithms.compiled.batch_upload import UpdateSize
 from ga3c_tf.algorithms.compiled.model import CompiledModel
 from ga3c_tf.algorithms.compiled.sizes import UpdateSizes
 from ga3c_tf.algorithms.factory import new_model
+from ga3c_tf.algorithms.q_learning.dqn import DQN
 from ga3c_tf.config import Config
 from ga3c_tf.config.declaration import ALGORITHM_MODELS
 from ga3c_tf.config.rates import Rates
@@ -54,6 +55,7 @@ def models(settings, shape=VECTOR[0], dtype=VECTOR[1]):
     kind = pkgutil.resolve_name(ALGORITHM_MODELS[config.algorithm])
     plain, wrapped = (kind(config, EnvironmentSpec(shape, dtype, ACTIONS), 1) for _ in range(2))
     made = plain, CompiledModel(config, wrapped)
+    made[1].load()  # as before a training begins
     if config.normalize_observations:
         for model in made:
             model.standardize(np.full(shape, 0.5, np.float32), np.full(shape, 2.0, np.float32))
@@ -257,6 +259,17 @@ def test_a_network_that_cannot_be_compiled_is_trained_as_before_and_a_line_says_
     assert type(model) is Model and re.search(reason, said[-1]) and "\n" not in said[-1]
     [batch] = itertools.islice(batches_of(Config(), *VECTOR), 1)
     assert model.train([batch], RATES)[0].applied
+
+
+def test_a_dqn_that_cannot_be_compiled_copies_its_own_weights_to_the_target_network():
+    settings = {**OF_DQN, "target_period": 1, "network": name_of(with_layer(Text()))}
+    model, said = said_of(**settings)
+    assert type(model) is DQN and "XLA cannot do it" in said[-1]
+    model.load()
+    [batch] = itertools.islice(batches_of(Config(**OF_DQN), *VECTOR), 1)
+    assert model.train([batch], RATES)[0].applied
+    for target, weight in zip(model.target.weights, model.network.weights, strict=True):
+        np.testing.assert_array_equal(target.numpy(), weight.numpy())
 
 
 def own_loss(batch, config):
