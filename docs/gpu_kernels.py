@@ -81,7 +81,7 @@ CONFIGS = {
     "large-1": Config(seed=1, network="large-1", min_training_batch=0),
     "dqn-atari": Config(seed=1, **{**PRESETS["dqn-atari"], "network": "small"}),
 }
-"""Settings by the name of a network, for updates of 5 states, or of a preset."""
+"""By name: a network with updates of 5 states, or a preset with its own batches."""
 
 
 def counts(config: Config) -> dict[str, Any]:
