@@ -13,7 +13,8 @@ from ga3c_tf.config import Config, migrations
 from ga3c_tf.config.migrations import SCHEMA, Changed, Removed, Renamed, first_form, migrated, schema_version
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.runs.archive import archived_ids, read_run
-from ga3c_tf.runs.folder import RunFolder, read_config, read_sessions
+from ga3c_tf.runs.folder import RunFolder, read_config
+from ga3c_tf.runs.sessions import read_sessions
 from ga3c_tf.trained.evaluation import RandomAgent
 from ga3c_tf.trained.pretrained import PUBLISHED, published_names
 

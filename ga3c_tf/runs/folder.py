@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import hashlib
 import itertools
-import json
 import os
 import re
 import shlex
@@ -22,6 +21,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.files import NO_LOCK, json_text, lock, write_aside
 from ga3c_tf.host.machine import machine, package_versions, source_version
 from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
+from ga3c_tf.runs.sessions import read_sessions
 
 BEFORE_SETTINGS = ("command.txt", "meta.json", "lock")
 """Files that `RunFolder.create` writes before config.json."""
@@ -225,19 +225,6 @@ class RunFolder:
         return [_digest(file.read_text())] if file.exists() else []
 
 
-def read_sessions(path: Path) -> list[dict]:
-    """Return the sessions in meta.json; an empty list if it is missing or damaged."""
-    try:
-        sessions = [dict(session) for session in json.loads((path / "meta.json").read_text())["sessions"]]
-        return (
-            sessions
-            if all(isinstance(session.get("config_digests", []), list) for session in sessions)
-            else []
-        )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return []
-
-
 def _is_free(names: set[str]) -> bool:
     """Return whether a folder with these files can become a run folder.
 
@@ -246,22 +233,6 @@ def _is_free(names: set[str]) -> bool:
     return not names or (
         "lock" in names and names <= {*BEFORE_SETTINGS, *(f"{name}.new" for name in BEFORE_SETTINGS)}
     )
-
-
-def commit_of(session: dict) -> str:
-    """Format a session's commit in meta.json: its first 12 digits and ', changed' for uncommitted changes."""
-    return f"{str(session.get('commit') or 'unknown')[:12]}{', changed' if session.get('dirty') else ''}"
-
-
-def machine_of(session: dict) -> str:
-    """Return the machine of a session in meta.json, in words."""
-    gpus = ", ".join(session["gpus"]) if "GPU" in session["device"].upper() else "no GPU used"
-    return f"{cores_of(session)}, {gpus}"
-
-
-def cores_of(session: dict) -> str:
-    """Return the number of cores and the processor of a session, in words."""
-    return f"{session['cores']} core{'' if session['cores'] == 1 else 's'} of {session['cpu']}"
 
 
 def _digest(text: str) -> str:

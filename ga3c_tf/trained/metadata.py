@@ -17,7 +17,8 @@ from ga3c_tf.config.declaration import Q_LEARNING
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.process_state import WorkingFolder
-from ga3c_tf.runs.folder import as_published, commit_of, read_sessions
+from ga3c_tf.runs.folder import as_published
+from ga3c_tf.runs.sessions import commit_of, read_sessions
 from ga3c_tf.trained.weights import BEST, SCORE, file_of
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.watch import CALIBRATIONS, Utilization
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.curve import curve_of, write_curve
-from ga3c_tf.runs.folder import read_sessions
+from ga3c_tf.runs.sessions import read_sessions
 
 POLL_SECONDS = 0.25
 CLOSE_SECONDS = 60.0

@@ -22,7 +22,8 @@ from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.csv_rows import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, columns_of
 from ga3c_tf.runs.curve import CURVE_COLUMNS, Columns
-from ga3c_tf.runs.folder import cores_of, has_checkpoint, machine_of
+from ga3c_tf.runs.folder import has_checkpoint
+from ga3c_tf.runs.sessions import cores_of, machine_of
 
 FAILED = "failed"
 INTERRUPTED = "interrupted"

@@ -20,8 +20,9 @@ from ga3c_tf.files import atomic_write, json_text, locked, write_aside
 from ga3c_tf.runs import csv_rows, folder
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns, read_rows
-from ga3c_tf.runs.folder import RunFolder, read_config, read_sessions
+from ga3c_tf.runs.folder import RunFolder, read_config
 from ga3c_tf.runs.log import RunLog
+from ga3c_tf.runs.sessions import read_sessions
 from ga3c_tf.runs.stats import MEASURED
 from ga3c_tf.trained.pretrained import PUBLISHED
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.runs.curve import Columns
-from ga3c_tf.runs.folder import commit_of, machine_of
+from ga3c_tf.runs.sessions import commit_of, machine_of
 from ga3c_tf.trained.evaluation import interval_in_words
 from ga3c_tf.trained.publishing.markdown import lines_of
 from ga3c_tf.trained.weights import CARD, EPISODE, ORIGIN, SCORE
