@@ -1,19 +1,20 @@
 """Trains MinAtar's DQN (Young and Tian 2019) in PyTorch, to compare docs/q-learning.md with.
 
-MinAtar's results are curves without numbers, so this program computes what its `examples/dqn.py` computes (commit
-3f078e51 of kenjyoung/MinAtar): network, constants, random actions of the first frames, and PyTorch's RMSProp, which
-adds the 0.01 outside the root. It differs in three things: the minimal actions, as in the runs that are compared; a
-seed; and the memory, which is in arrays.
+MinAtar's results are curves without numbers, so this program computes what its `examples/dqn.py` computes
+(commit 3f078e51 of kenjyoung/MinAtar): network, constants, random actions of the first frames, and PyTorch's
+RMSProp, which adds the 0.01 outside the root. It differs in three things: the minimal actions, as in the runs
+that are compared; a seed; and the memory, which is in arrays.
 
 Usage, with `pip install torch gymnasium MinAtar`, one core each, five million frames in about two hours:
 
     python docs/minatar_dqn.py Breakout 1
     python docs/minatar_dqn.py SpaceInvaders 1
 
-It writes docs/data/minatar-dqn-GAME-SEED.json. Frozen before the first run: these two seeds, two measures, and the rule.
-The measures are the mean score of the training episodes that ended in the last 100,000 frames, and that of 100
-episodes of the greedy policy with the final weights. The rule: PQN scores at least as much as MinAtar's DQN on a
-game if its mean over five seeds, in results/pages/q-learning.md, is at least as high in both measures.
+It writes docs/data/minatar-dqn-GAME-SEED.json. Frozen before the first run: these two seeds, two measures,
+and the rule. The measures are the mean score of the training episodes that ended in the last 100,000 frames,
+and that of 100 episodes of the greedy policy with the final weights. The rule: PQN scores at least as much as
+MinAtar's DQN on a game if its mean over five seeds, in results/pages/q-learning.md, is at least as high in
+both measures.
 """
 
 import json
@@ -43,7 +44,7 @@ EVALUATION_EPISODES = 100
 
 
 def network(channels, actions):
-    """Return MinAtar's network, from states as float32 (batch, channels, 10, 10) to values (batch, actions)."""
+    """Return MinAtar's network: float32 states (batch, channels, 10, 10) to values (batch, actions)."""
     return nn.Sequential(
         nn.Conv2d(channels, 16, 3),
         nn.ReLU(),
