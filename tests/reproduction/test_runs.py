@@ -361,7 +361,7 @@ def test_pandas_reads_the_records_as_the_documents_say(monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.chdir(ROOT)
     [program] = re.findall(
-        r"```python\n(import tarfile.*?)```", (ROOT / "docs/usage.md").read_text(), re.DOTALL
+        r"```python\n(import tarfile.*?)```", (ROOT / "docs/reproduction.md").read_text(), re.DOTALL
     )
     values = {}
     exec(program, values)
