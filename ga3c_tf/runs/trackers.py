@@ -164,7 +164,8 @@ def check_tracker(config: Config) -> None:
     """
     if config.track and importlib.util.find_spec(config.track) is None:
         raise UserError(
-            f"--track {config.track} needs the package {config.track}: pip install '.[track]' in a clone"
+            f"--track {config.track} needs the package {config.track}: pip install '.[track]' in a clone, or "
+            "leave it out, with `resume` by --set track=none"
         )
 
 

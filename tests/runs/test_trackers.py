@@ -280,6 +280,8 @@ def test_what_has_no_value_is_left_out(tmp_path, monkeypatch):
 
 def test_a_tracker_that_is_not_installed_is_refused(monkeypatch):
     monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"needs the package wandb: pip install '.\[track\]'"):
+    with pytest.raises(
+        UserError, match=r"needs the package wandb: pip install '.\[track\]'.*--set track=none"
+    ):
         trackers.check_tracker(Config(track="wandb"))
     trackers.check_tracker(Config())
