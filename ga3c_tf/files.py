@@ -24,7 +24,14 @@ WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Numbers of errors by which a file system says that it has no locks."""
 WITHOUT_SYNC = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 """Error numbers by which a file system says it cannot sync, as some network file systems do for folders."""
+NO_DAMAGE = (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
+"""Numbers of errors of reading a file that may be undamaged."""
 NO_LOCK = "the file system of {} has no locks: do not use this folder in two processes at a time"
+
+
+def may_be_undamaged(error: Exception) -> bool:
+    """Return whether reading a file failed for lack of memory, open files or permissions."""
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) in NO_DAMAGE
 
 
 @contextlib.contextmanager

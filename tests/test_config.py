@@ -364,6 +364,12 @@ def test_a_given_setting_without_effect_in_this_combination_is_refused(settings,
         check_effects(Config(**settings), [name])
 
 
+def test_a_small_replay_memory_is_judged_by_the_agents_of_the_preset():
+    with pytest.raises(UserError, match=r"900 is too small for --agents 8,.*; it must be at least 904"):
+        Config.from_preset("dqn", {"n_step": 100, "replay_size": 900})
+    assert Config.from_preset("dqn", {"n_step": 100, "replay_size": 904}).num_agents == 8
+
+
 def test_a_preset_gives_way_to_the_serial_system():
     config = Config.from_preset("smoke", {"system": "serial"})
     assert config.num_predictors == Config().num_predictors and "--predictors" not in config.arguments()

@@ -89,7 +89,7 @@ RULES = (
         ),
     ),
     Rule(
-        ("replay_size", "num_agents"),
+        ("replay_size",),
         lambda config: config.algorithm == "dqn" and config.replay_size < config.smallest_replay,
         lambda config: (
             f"{_given(config, 'replay_size')} is too small for {_given(config, 'num_agents')}, "

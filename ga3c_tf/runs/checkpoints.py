@@ -117,11 +117,12 @@ class Checkpoints:
         self._put_in_place(aside, path)
         best = self.best()
         for step in self.steps()[:-KEEP_LAST]:
-            if step not in (best, agent_steps):
+            if step not in (best, agent_steps) and self._has_readable_score(step):
                 shutil.rmtree(self._path(step), ignore_errors=True)
         for step in self.steps():
             if step != agent_steps:
-                remove_replay(self._path(step))
+                with contextlib.suppress(OSError):  # the new checkpoint is complete
+                    remove_replay(self._path(step))
         return path
 
     def _put_in_place(self, aside: Path, path: Path) -> None:
@@ -272,6 +273,16 @@ class Checkpoints:
     def _path(self, step: int) -> Path:
         """Return the folder of a step's checkpoint; after a kill it may still be named with `REPLACED`."""
         return checkpoint_folders(self._run).get(step, self._folder / checkpoint_name(step))
+
+    def _has_readable_score(self, step: int) -> bool:
+        """Return False where a checkpoint may be the best, but its score cannot be read now."""
+        try:
+            (self._path(step) / "score.json").read_bytes()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
 
     def _score(self, step: int) -> float | None:
         try:

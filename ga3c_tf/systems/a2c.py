@@ -1,4 +1,4 @@
-"""Synchronous batched advantage actor-critic (Stooke & Abbeel, arXiv 1803.02811), with no or fixed lag."""
+"""Synchronous batched training (A2C of Stooke & Abbeel, arXiv 1803.02811), with the lag that is set."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class A2C(System):
         source = session.new_source(round_steps - 1)
         self._segments = Segments(session.training_queue, self._answers, source)
         columns = [session.memory.states, *session.memory.step_columns.values()]
-        _check_room(config.lag, round_steps * sum(column[0, 0].nbytes for column in columns))
+        if session.replay is None:
+            _check_room(config.lag, round_steps * sum(column[0, 0].nbytes for column in columns))
         self._sentinels: dict[int, int] = {}
         self._readers: list[connection.Connection | int] = []
         self._requests = np.zeros(config.num_agents, MESSAGE)  # each agent's newest request

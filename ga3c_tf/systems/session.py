@@ -243,7 +243,7 @@ class Session:
         config = self.config
         if config.algorithm != "dqn":
             return None
-        mib = check_room(config.replay_size, spec) / 2**20
+        mib = check_room(config.replay_size, spec, config.smallest_replay) / 2**20
         self.warn(f"the replay memory of {config.replay_size:,} states takes {mib:,.0f} MiB")
         return Replay(config, self.memory)
 

@@ -7,7 +7,6 @@ code. Optimizer slots are left out, so such a folder is for playing and scoring,
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import itertools
 import json
@@ -22,7 +21,7 @@ import numpy as np
 
 from ga3c_tf.config import spelled
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import check_writable, json_text, sync
+from ga3c_tf.files import check_writable, json_text, may_be_undamaged, sync
 from ga3c_tf.plugins import one_line
 from ga3c_tf.runs.folder import read_config
 
@@ -41,8 +40,6 @@ EPISODE = "episode.gif"
 """Animation of the agent at play."""
 ORIGIN = "began_with"
 """Folder in a run folder with the card, the score and the curve of the weights that the run began with."""
-NO_DAMAGE = (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
-"""Numbers of errors of reading a file that may be undamaged."""
 CURVE = ("curve.csv", "curve.svg", "curve.png")
 KEPT = (CARD, "config.json", SCORE, *CURVE, ORIGIN)
 
@@ -200,7 +197,7 @@ def _damage_told(file: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise UserError(f"{file} is missing") from None
     except Exception as error:
-        if getattr(error, "errno", None) in NO_DAMAGE or isinstance(error, MemoryError):
+        if may_be_undamaged(error):
             raise UserError(f"{file} cannot be read now: {one_line(error)}") from None
         raise UserError(f"{file} is damaged: {one_line(error)}") from None
 

@@ -1,5 +1,6 @@
 """The replay memory: nothing lost, repeated or mixed; its tree, returns and states against slow versions."""
 
+import errno
 from pathlib import Path
 
 import numpy as np
@@ -267,6 +268,21 @@ def test_a_damaged_replay_memory_is_noticed(tmp_path, name, damage):
         files.load_replay(empty_memory(1, 1, 0.0, random), tmp_path)
 
 
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.EMFILE, "Too many open files")])
+def test_a_memory_that_cannot_be_read_now_is_not_taken_for_damaged(tmp_path, monkeypatch, error):
+    random = np.random.default_rng(0)
+    memory = empty_memory(1, 1, 0.0, random)
+    memory.add(Player(0, 1, random).segment(most=6))
+    files.save_replay(memory, tmp_path)
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(files.np, "load", fail)
+    with pytest.raises(UserError, match=r"cannot be read now: .*; nothing has been changed"):
+        files.load_replay(empty_memory(1, 1, 0.0, random), tmp_path)
+
+
 def test_a_wrong_number_of_a_lane_is_noticed(tmp_path):
     random = np.random.default_rng(0)
     memory = empty_memory(1, 1, 0.0, random)
@@ -388,8 +404,10 @@ def test_the_memory_is_that_of_its_arrays():
 def test_a_replay_memory_that_does_not_fit_is_refused(monkeypatch):
     """A GiB is left to the agents and to training."""
     monkeypatch.setattr(room, "available_bytes", lambda: 2 * 2**30)
-    assert room.check_room(100_000, PONG) == room.replay_bytes(100_000, PONG)
+    assert room.check_room(100_000, PONG, 100) == room.replay_bytes(100_000, PONG)
     with pytest.raises(UserError, match=r"needs 6\.\d GiB, and 1\.0 GiB can be given to it here") as refused:
-        room.check_room(10**6, PONG)
+        room.check_room(10**6, PONG, 100)
     fitting = int(str(refused.value).split("--replay-size ")[1].split()[0])
-    assert 0.99 * 2**30 < room.check_room(fitting, PONG) <= 2**30
+    assert 0.99 * 2**30 < room.check_room(fitting, PONG, 100) <= 2**30
+    with pytest.raises(UserError, match="it needs more free memory"):
+        room.check_room(10**6, PONG, fitting + 1)

@@ -18,6 +18,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import Diverged, UserError
 from ga3c_tf.files import atomic_write, json_text, locked, write_aside
 from ga3c_tf.runs import csv_rows, folder
+from ga3c_tf.runs.checkpoint_folders import checkpoint_name
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.csv_rows import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns, read_rows
 from ga3c_tf.runs.folder import RunFolder, read_config
@@ -391,6 +392,35 @@ def test_a_file_system_that_cannot_sync_folders_is_used(tmp_path, weights, monke
     else:
         checkpoints.save(1, {"step": 1}, 1.0)
         assert checkpoints.restore() == {"step": 1}
+
+
+def test_a_checkpoint_whose_score_cannot_be_read_now_is_not_removed(tmp_path, weights, monkeypatch):
+    checkpoints = make(tmp_path, weights)
+    for step, score in enumerate([5.0, 1.0, 2.0, 3.0]):
+        checkpoints.save(step, {"step": step}, score)
+    read_text = Path.read_text
+    read_bytes = Path.read_bytes
+
+    def fails(path):
+        if path.parent.name == checkpoint_name(0):
+            raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr(Path, "read_text", lambda path, *_: fails(path) or read_text(path))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: fails(path) or read_bytes(path))
+    checkpoints.save(4, {"step": 4}, 1.0)
+    monkeypatch.undo()
+    assert checkpoints.steps() == [0, 2, 3, 4] and checkpoints.best() == 0
+
+
+def test_an_old_memory_that_cannot_be_removed_does_not_fail_a_checkpoint(tmp_path, weights, monkeypatch):
+    def fail(path):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    checkpoints = make(tmp_path, weights)
+    checkpoints.save(1, {"step": 1}, 1.0)
+    monkeypatch.setattr("ga3c_tf.runs.checkpoints.remove_replay", fail)
+    checkpoints.save(2, {"step": 2}, 1.0)
+    assert checkpoints.restore() == {"step": 2}
 
 
 def test_the_last_three_and_the_best_are_kept(tmp_path, weights):

@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ga3c_tf.errors import UserError
 from ga3c_tf.experience.replay.lane import Lane
 from ga3c_tf.experience.replay.memory import ReplayMemory
+from ga3c_tf.files import may_be_undamaged
+from ga3c_tf.plugins import one_line
 
 HEAD = "replay.json"
 PART = "replay-{:05}.npz"
@@ -59,6 +62,7 @@ def load_replay(memory: ReplayMemory, folder: Path) -> None:
     Raises:
         ReplayUnreadable: a file is missing, damaged or cannot be read, or the memory is of other settings.
             The memory must not be used then.
+        UserError: a file may be undamaged, but cannot be read now.
     """
     try:
         head = json.loads((folder / HEAD).read_text())
@@ -78,6 +82,11 @@ def load_replay(memory: ReplayMemory, folder: Path) -> None:
     except ReplayUnreadable:
         raise
     except Exception as error:  # a damaged file may raise anything
+        if may_be_undamaged(error):
+            raise UserError(
+                f"the replay memory in {folder} cannot be read now: {one_line(error)}; nothing has been "
+                "changed"
+            ) from error
         raise ReplayUnreadable(f"cannot be read ({type(error).__name__})") from error
 
 

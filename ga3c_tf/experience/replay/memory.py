@@ -138,8 +138,8 @@ class ReplayMemory:
         Returns:
             Besides columns of `columns.COLUMNS`, of which `returns` is the n-step return without a bootstrap:
             `next_states` [B, *state_shape] from which it bootstraps with factors `discounts` float32 [B];
-            `weights` float32 [B]; `ages` int64 [B], steps added since; and `places` and `numbers`, int64 [B],
-            by which `set_errors` knows the steps.
+            `weights` float32 [B]; `ages` int64 [B], steps added since and itself; and `places` and
+            `numbers`, int64 [B], by which `set_errors` knows the steps.
         """
         strata = (np.arange(size) + self._random.random(size)) * (self._tree.total / size)
         places = self._tree.find(strata)

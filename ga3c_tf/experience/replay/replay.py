@@ -97,6 +97,9 @@ class Replay:
             folder: the checkpoint; it need not hold a replay memory.
             agent_steps: steps of earlier sessions, whose samples are not repeated.
             warn: called with one line if the replay memory is filled anew.
+
+        Raises:
+            UserError: the memory may be undamaged, but cannot be read now.
         """
         self._begin(agent_steps)
         anew = f"it is filled anew with {self._config.replay_start} steps before the training goes on"

@@ -23,8 +23,13 @@ def replay_bytes(size: int, spec: EnvironmentSpec) -> int:
     return size * (frame + columns) + SumTree.nbytes(size)
 
 
-def check_room(size: int, spec: EnvironmentSpec) -> int:
+def check_room(size: int, spec: EnvironmentSpec, smallest: int) -> int:
     """Refuse a replay memory that does not fit into the memory of this machine; return its bytes.
+
+    Args:
+        size: number of places.
+        spec: shapes and types of the environment.
+        smallest: smallest number of places that the settings allow.
 
     Raises:
         UserError: it does not fit; the message gives its size, and that of one that would.
@@ -33,8 +38,9 @@ def check_room(size: int, spec: EnvironmentSpec) -> int:
     needed = replay_bytes(size, spec)
     if needed > room:
         fitting = int(size * room / needed)
+        advice = f"--replay-size {fitting} would fit" if fitting >= smallest else "it needs more free memory"
         raise UserError(
             f"a replay memory of {size} states needs {needed / 2**30:.1f} GiB, and {room / 2**30:.1f} GiB "
-            f"can be given to it here; --replay-size {fitting} would fit"
+            f"can be given to it here; {advice}"
         )
     return needed

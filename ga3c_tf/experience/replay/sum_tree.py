@@ -45,7 +45,7 @@ class SumTree:
         """Change priorities.
 
         Args:
-            places: int64 [n], at least one. Of a place that stands twice in it, the last priority holds.
+            places: int64 [n]. Of a place that stands twice in it, the last priority holds.
             priorities: [n] or one for all, at least 0.
         """
         self._levels[-1][places] = priorities
