@@ -72,8 +72,7 @@ class Checkpoints:
 
         Among equal scores, the newest checkpoint counts.
         """
-        scored = [(score, step) for step in self.steps() if (score := self._score(step)) is not None]
-        return max(scored)[1] if scored else None
+        return _highest(self._scores()[0])
 
     def save(
         self, agent_steps: int, counters: dict, rolling_score: float, replay: Replay | None = None
@@ -115,9 +114,10 @@ class Checkpoints:
             shutil.rmtree(aside, ignore_errors=True)
             raise OSError(_reason(error)) from None
         self._put_in_place(aside, path)
-        best = self.best()
+        scores, unread = self._scores()
+        kept = {_highest(scores), agent_steps, *unread}  # one of those unread may be the best
         for step in self.steps()[:-KEEP_LAST]:
-            if step not in (best, agent_steps) and self._has_readable_score(step):
+            if step not in kept:
                 shutil.rmtree(self._path(step), ignore_errors=True)
         for step in self.steps():
             if step != agent_steps:
@@ -274,22 +274,29 @@ class Checkpoints:
         """Return the folder of a step's checkpoint; after a kill it may still be named with `REPLACED`."""
         return checkpoint_folders(self._run).get(step, self._folder / checkpoint_name(step))
 
-    def _has_readable_score(self, step: int) -> bool:
-        """Return False where a checkpoint may be the best, but its score cannot be read now."""
-        try:
-            (self._path(step) / "score.json").read_bytes()
-        except FileNotFoundError:
-            return True
-        except OSError:
-            return False
-        return True
+    def _scores(self) -> tuple[dict[int, float], list[int]]:
+        """Return the rolling scores of the checkpoints that have one, by agent steps, and the agent steps of
+        those whose score cannot be read now.
+        """
+        scores, unread = {}, []
+        for step in self.steps():
+            try:
+                score = json.loads((self._path(step) / "score.json").read_text())["rolling_score"]
+            except FileNotFoundError:
+                continue
+            except OSError:
+                unread.append(step)
+                continue
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue
+            if isinstance(score, float) and score == score:
+                scores[step] = score
+        return scores, unread
 
-    def _score(self, step: int) -> float | None:
-        try:
-            score = json.loads((self._path(step) / "score.json").read_text())["rolling_score"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
-        return score if isinstance(score, float) and score == score else None
+
+def _highest(scores: dict[int, float]) -> int | None:
+    """Return the agent steps of the highest score, among equal ones of the newest; None if there is none."""
+    return max(scores, key=lambda step: (scores[step], step), default=None)
 
 
 def _checked(which: str | int) -> str | int:

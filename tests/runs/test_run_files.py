@@ -399,14 +399,14 @@ def test_a_checkpoint_whose_score_cannot_be_read_now_is_not_removed(tmp_path, we
     for step, score in enumerate([5.0, 1.0, 2.0, 3.0]):
         checkpoints.save(step, {"step": step}, score)
     read_text = Path.read_text
-    read_bytes = Path.read_bytes
+    failures = [OSError(errno.ESTALE, "Stale file handle")]
 
-    def fails(path):
-        if path.parent.name == checkpoint_name(0):
-            raise OSError(errno.ESTALE, "Stale file handle")
+    def fail_once(path):
+        if path.parent.name == checkpoint_name(0) and failures:
+            raise failures.pop()
+        return read_text(path)
 
-    monkeypatch.setattr(Path, "read_text", lambda path, *_: fails(path) or read_text(path))
-    monkeypatch.setattr(Path, "read_bytes", lambda path: fails(path) or read_bytes(path))
+    monkeypatch.setattr(Path, "read_text", fail_once)
     checkpoints.save(4, {"step": 4}, 1.0)
     monkeypatch.undo()
     assert checkpoints.steps() == [0, 2, 3, 4] and checkpoints.best() == 0

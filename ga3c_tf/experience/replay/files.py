@@ -85,7 +85,7 @@ def load_replay(memory: ReplayMemory, folder: Path) -> None:
         if may_be_undamaged(error):
             raise UserError(
                 f"the replay memory in {folder} cannot be read now: {one_line(error)}; nothing has been "
-                "changed"
+                f"changed. If it stays so, remove {HEAD} there, and the memory is filled anew"
             ) from error
         raise ReplayUnreadable(f"cannot be read ({type(error).__name__})") from error
 
