@@ -68,8 +68,11 @@ class Memory:
 
     def add(self, state, next_state, action, reward, terminated):
         place = self.added % MEMORY
-        self.states[place], self.next_states[place] = state, next_state
-        self.actions[place], self.rewards[place], self.goes_on[place] = action, reward, not terminated
+        self.states[place] = state
+        self.next_states[place] = next_state
+        self.actions[place] = action
+        self.rewards[place] = reward
+        self.goes_on[place] = not terminated
         self.added += 1
 
     def sample(self):
@@ -87,7 +90,8 @@ class Learner:
     """The network that acts and is trained, its target network, and the optimizer."""
 
     def __init__(self, channels, actions):
-        self.policy, self.target = network(channels, actions), network(channels, actions)
+        self.policy = network(channels, actions)
+        self.target = network(channels, actions)
         self.copy_to_target()
         self.optimizer = torch.optim.RMSprop(
             self.policy.parameters(), lr=0.00025, alpha=0.95, eps=0.01, momentum=0.95, centered=True
@@ -124,11 +128,12 @@ def epsilon(frame):
     return 1 + (EPSILON_END - 1) * min(max(frame - START, 0) / EPSILON_FRAMES, 1)
 
 
-def train(env, learner, memory, seed, frames):
+def train(env, learner, memory, seed):
     """Train, and return the frame at which each episode ended, with its score."""
-    episodes, score = [], 0.0
+    episodes = []
+    score = 0.0
     state = as_tensor(env.reset(seed=seed)[0])
-    for frame in range(frames):
+    for frame in range(FRAMES):
         explores = random.random() < epsilon(frame)
         action = random.randrange(env.action_space.n) if explores else learner.best_action(state)
         observation, reward, terminated, _, _ = env.step(action)
@@ -140,7 +145,8 @@ def train(env, learner, memory, seed, frames):
         state = next_state
         if terminated:
             episodes.append((frame + 1, score))
-            state, score = as_tensor(env.reset()[0]), 0.0
+            state = as_tensor(env.reset()[0])
+            score = 0.0
         if (frame + 1) % PART == 0:
             print(frame + 1, means(episodes)[-1], flush=True)
     return episodes
@@ -157,7 +163,9 @@ def evaluate(env, learner, seed):
     """Return the scores of whole episodes of the greedy policy."""
     scores = []
     for episode in range(EVALUATION_EPISODES):
-        state, score, terminated = env.reset(seed=seed if episode == 0 else None)[0], 0.0, False
+        state, _ = env.reset(seed=seed if episode == 0 else None)
+        score = 0.0
+        terminated = False
         while not terminated:
             state, reward, terminated, _, _ = env.step(learner.best_action(as_tensor(state)))
             score += reward
@@ -166,11 +174,12 @@ def evaluate(env, learner, seed):
 
 
 def processor():
+    """Return the name of the processor."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     return next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
 
 
-def main(game, seed, frames=FRAMES):
+def main(game, seed):
     minatar.gym.register_envs()
     random.seed(seed)
     torch.manual_seed(seed)
@@ -180,15 +189,16 @@ def main(game, seed, frames=FRAMES):
     ).stdout.strip()
     env = gymnasium.make(f"MinAtar/{game}-v1", disable_env_checker=True).unwrapped
     channels = env.observation_space.shape[2]
-    learner, begin = Learner(channels, env.action_space.n), time.time()
-    episodes = train(env, learner, Memory(channels), seed, int(frames))
+    learner = Learner(channels, env.action_space.n)
+    begin = time.time()
+    episodes = train(env, learner, Memory(channels), seed)
     minutes = (time.time() - begin) / 60
     scores = evaluate(env, learner, seed + 1_000)
     record = {
         "command": f"python docs/minatar_dqn.py {game} {seed}",
         "commit": commit,
         "machine": f"1 core of {processor()}, PyTorch {torch.__version__}",
-        "frames": int(frames),
+        "frames": FRAMES,
         "minutes": round(minutes, 1),
         "training_score_of_each_100000_frames": means(episodes),
         "greedy_scores": scores,
@@ -200,4 +210,4 @@ def main(game, seed, frames=FRAMES):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
+    main(sys.argv[1], int(sys.argv[2]))
