@@ -5,6 +5,7 @@ Not in helpers.py, which agent processes import: they have no TensorFlow.
 
 import collections
 import contextlib
+import ctypes
 import itertools
 import os
 import pickle
@@ -359,9 +360,14 @@ def freeze_agents(server: int, children: set[int]) -> None:
 
 
 def send_two_signals(process) -> None:
-    """Sends a process SIGINT, and SIGTERM before it has ended: it is stopped until both wait for it."""
-    for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
-        process.send_signal(number)
+    """Sends a process SIGINT, and SIGTERM before it has ended: it is stopped until both wait for it.
+
+    They are sent to its main thread: two threads could take them in the other order.
+    """
+    process.send_signal(signal.SIGSTOP)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        assert ctypes.CDLL(None).tgkill(process.pid, process.pid, number) == 0
+    process.send_signal(signal.SIGCONT)
 
 
 @contextlib.contextmanager
