@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to start, and bad input is rejecte
     from ga3c_tf.trained.policies import TrainedAgent
 
 SUFFIXES = {"onnx": ".onnx", "savedmodel": "-savedmodel", "keras": ".keras"}
+FORMS = {suffix: form for form, suffix in SUFFIXES.items()}
 """Suffix of the exported file by format. A SavedModel, which is a folder, may have another one."""
 
 
@@ -29,9 +30,8 @@ def form_of(file: Path) -> str:
     Raises:
         UserError: no format has this suffix.
     """
-    forms = {suffix: form for form, suffix in SUFFIXES.items()}
-    if file.suffix in forms:
-        return forms[file.suffix]
+    if file.suffix in FORMS:
+        return FORMS[file.suffix]
     if file.suffix:
         raise UserError(f"{file}: no format has the suffix {file.suffix}; it must be .onnx, .keras or none")
     return "savedmodel"
@@ -53,11 +53,10 @@ def check_export(file: Path, form: str) -> None:
         raise UserError(f"format is {form!r}; it must be one of {', '.join(SUFFIXES)}")
     if not file.name:
         raise UserError(f"{str(file)!r} is no file to write to; name one")
-    forms = {suffix: name for name, suffix in SUFFIXES.items()}
-    if form == "savedmodel" and file.suffix in forms:
-        raise UserError(f"{file} would be a folder, and the format of {file.suffix} is {forms[file.suffix]}")
+    if form == "savedmodel" and file.suffix in FORMS:
+        raise UserError(f"{file} would be a folder, and the format of {file.suffix} is {FORMS[file.suffix]}")
     if form != "savedmodel" and file.suffix != SUFFIXES[form]:
-        hint = f"; the format of {file.suffix} is {forms[file.suffix]}" if file.suffix in forms else ""
+        hint = f"; the format of {file.suffix} is {FORMS[file.suffix]}" if file.suffix in FORMS else ""
         raise UserError(f"{file} does not end in {SUFFIXES[form]}, as a file of the format {form} does{hint}")
     _check_folder(file)
     for path in (file, metadata_of(file)):
