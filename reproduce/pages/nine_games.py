@@ -31,15 +31,19 @@ class NineGames(NamedTuple):
     quick: Measurements
     tuned: Measurements
 
-    def rows(self) -> list[list[str]]:
-        """Return for each game the score by both settings, with the steps of the first, and the paper's."""
+    def rows(self, longer: Measurements) -> list[list[str]]:
+        """Return for each game the score by both settings, with the steps of the first, and the paper's.
+
+        Args:
+            longer: the runs of the paper's algorithm that are as long as the tuned ones; of some games, or
+                empty.
+        """
         rows = []
         for game in NINE_GAMES:
-            row = [game_title(game), number(random_score(self.tuned.select(game=game)))]
-            quick, tuned = (part.select(game=game) for part in self)
-            row += [number(quick.series(EVALUATED).mean()), table_3.millions(quick)]
-            row += [number(tuned.series(EVALUATED).mean()), number(papers_score(tuned))]
-            rows.append([*row, table_3.percent(tuned)])
+            quick, tuned, of_longer = (part.select(game=game) for part in (*self, longer))
+            row = [game_title(game), number(random_score(tuned)), _score(quick), table_3.millions(quick)]
+            row += [_score(of_longer), _score(tuned), number(papers_score(tuned)), table_3.percent(tuned)]
+            rows.append(row)
         return rows
 
     def after_equal_steps(self) -> dict[str, EqualSteps]:
@@ -70,6 +74,12 @@ class NineGames(NamedTuple):
         printed = [part.papers("published", method=method) for part in parts]
         shares = map(normalized, parts, printed)
         return interquartile_mean([share for share in shares if share is not None])
+
+
+def _score(part: Measurements) -> str:
+    """Return the mean score of the runs that were evaluated, or '-'."""
+    scores = part.numbers(EVALUATED)
+    return number(statistics.mean(scores) if scores else None)
 
 
 def shares(table: Measurements) -> dict[str, float]:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.learning import table_3
+from ga3c_tf.reproduce.figures.learning import papers_algorithm, table_3
 from ga3c_tf.reproduce.figures.measurements import grouped
-from ga3c_tf.reproduce.measures.text import number
+from ga3c_tf.reproduce.measures.text import game_title, number
 from ga3c_tf.reproduce.measures.verdicts import (
     INCONCLUSIVE,
     RUNS_MISSING,
@@ -17,7 +17,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 )
 from ga3c_tf.reproduce.pages import lines_of
 from ga3c_tf.reproduce.pages.findings import ATARI, SUBJECTS, Chapter, papers_claims
-from ga3c_tf.reproduce.pages.nine_games import NineGames, aggregate
+from ga3c_tf.reproduce.pages.nine_games import NineGames, aggregate, shares
 from ga3c_tf.reproduce.pages.sentences import Interval, Number, measured, outcome, sentence
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 
@@ -28,6 +28,12 @@ def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
     Raises:
         UserError: a finding has another verdict than the text of the page says.
     """
+    longer = next(
+        chapter.table
+        for chapter in chapters
+        if chapter.figure.name == papers_algorithm.PapersAlgorithmFigure.name
+    )
+    longer = longer.select(label=papers_algorithm.AUTHORS)
     return lines_of(
         "results.md",
         **_of(chapters),
@@ -43,7 +49,8 @@ def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
             subject: dict.fromkeys(chapter.figure.name for chapter in chapters if chapter.subject == subject)
             for subject in SUBJECTS
         },
-        table3=games.rows(),
+        table3=games.rows(longer),
+        longer=[f"{game_title(game)} {100 * share:.0f} %" for game, share in shares(longer).items()],
         reached=len(table_3.reached(games.tuned)),
         quick_reached=len(table_3.reached(games.quick)),
         below_random=games.below_random(),

@@ -19,7 +19,6 @@ from ga3c_tf.reproduce.figures.normalized import RANDOM_POLICY_CELL, normalized
 from ga3c_tf.reproduce.figures.plans import EVALUATION_EPISODES, learning_spec
 from ga3c_tf.reproduce.figures.tables import Cell
 from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Effect, signed_rank
-from ga3c_tf.reproduce.measures.text import mean_ci
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, Guard, above
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, network_of
 
@@ -44,7 +43,7 @@ def difference(part: Measurements) -> float | None:
 
 def score_with(name: str) -> Cell:
     """Return a cell with the score of the runs with an epsilon."""
-    return lambda part: mean_ci(part.select(label=name).numbers(EVALUATED))
+    return lambda part: table_3.with_interval(part.select(label=name))
 
 
 class PapersAlgorithmFigure(Figure):
