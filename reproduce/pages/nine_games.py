@@ -32,7 +32,7 @@ class NineGames(NamedTuple):
     tuned: Measurements
 
     def rows(self, longer: Measurements) -> list[list[str]]:
-        """Return for each game the score by both settings, with the steps of the first, and the paper's.
+        """Return for each game the score by all settings and the paper's.
 
         Args:
             longer: the runs of the paper's algorithm that are as long as the tuned ones; of some games, or
@@ -41,8 +41,8 @@ class NineGames(NamedTuple):
         rows = []
         for game in NINE_GAMES:
             quick, tuned, of_longer = (part.select(game=game) for part in (*self, longer))
-            row = [game_title(game), number(random_score(tuned)), _score(quick), table_3.millions(quick)]
-            row += [_score(of_longer), _score(tuned), number(papers_score(tuned)), table_3.percent(tuned)]
+            row = [game_title(game), number(random_score(tuned)), _score(quick), _score(of_longer)]
+            row += [_score(tuned), number(papers_score(tuned)), table_3.percent(tuned)]
             rows.append(row)
         return rows
 

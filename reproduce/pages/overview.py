@@ -9,7 +9,7 @@ from typing import Any
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.learning import papers_algorithm, table_3
 from ga3c_tf.reproduce.figures.measurements import grouped
-from ga3c_tf.reproduce.measures.text import game_title, number
+from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import (
     INCONCLUSIVE,
     RUNS_MISSING,
@@ -17,7 +17,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 )
 from ga3c_tf.reproduce.pages import lines_of
 from ga3c_tf.reproduce.pages.findings import ATARI, SUBJECTS, Chapter, papers_claims
-from ga3c_tf.reproduce.pages.nine_games import NineGames, aggregate, shares
+from ga3c_tf.reproduce.pages.nine_games import NineGames, aggregate, shares, span
 from ga3c_tf.reproduce.pages.sentences import Interval, Number, measured, outcome, sentence
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 
@@ -50,8 +50,9 @@ def published(chapters: Sequence[Chapter], games: NineGames) -> list[str]:
             for subject in SUBJECTS
         },
         table3=games.rows(longer),
-        longer=[f"{game_title(game)} {100 * share:.0f} %" for game, share in shares(longer).items()],
+        longer=[round(100 * share) for share in shares(longer).values()],
         reached=len(table_3.reached(games.tuned)),
+        quick_millions=span(float(table_3.millions(part)) for _, part in games.quick.parts("game")),
         quick_reached=len(table_3.reached(games.quick)),
         below_random=games.below_random(),
         better=len(games.better()),
