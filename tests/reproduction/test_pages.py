@@ -212,7 +212,7 @@ def test_the_published_pages_are_short():
     [
         ("pps", ["| 0.683 [", "| 3.88 ["], "0.68 to 3.9 times as many"),
         ("learning-curves", ["| -20.3 | -16.9 [", "| -20.3 | -19.7 ["], "at -16.9 and -19.7"),
-        ("published-weights", ["| pong | [17.9]("], "Pong to 17.9"),
+        ("published-weights", ["| pong_papers_algorithm | [17.9]("], "Pong to 17.9"),
     ],
 )  # fmt: skip
 def test_numbers_that_the_summary_has_in_words_are_those_of_the_pages(page, cells, said):
