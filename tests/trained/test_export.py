@@ -290,7 +290,7 @@ def test_the_metadata_say_what_the_agent_is(agents):
     assert pong["environment"] == "ALE/Pong-v5" and pong["network"] == "small"
     assert pong["actions"] == ["NOOP", "FIRE", "RIGHT", "LEFT", "RIGHTFIRE", "LEFTFIRE"]
     assert pong["inputs"]["states"] == {"dtype": "uint8", "shape": ["batch", 84, 84, 4]}
-    assert pong["preprocessing"]["scaling"] .startswith("inside the model: (x - mean) / deviation")
+    assert pong["preprocessing"]["scaling"].startswith("inside the model: (x - mean) / deviation")
     assert pong["training"]["agent_steps"] == 4_000_253 and pong["training"]["seed"] == 6
     assert pong["score"]["mean"] == 17.82 and len(pong["score"]["interval_95"]) == 2
     assert breakout["actions"] == ["n", "l", "r"] and breakout["preprocessing"]["scaling"] == "none"
