@@ -310,7 +310,8 @@ def holding_a_lock():
         (
             lambda: ga3c_tf.train(3, minutes=1),
             "env is of the type int; it must be the id of an environment, a gymnasium.Env, or a function "
-            "that makes one, such as lambda: gymnasium.make('CartPole-v1')",
+            "that makes one, such as lambda render_mode=None: gymnasium.make('CartPole-v1', "
+            "render_mode=render_mode)",
         ),
         (
             lambda: ga3c_tf.train(Locked(), minutes=1),

@@ -173,6 +173,7 @@ def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
         ("bad:raises", "loss 'bad:raises' failed: .*no such thing"),
         ("bad:short", "must return .policy loss, value loss, entropy., three float32 scalars"),
         ("bad:not_summed", "three float32 scalars; for B states it returned float32 .B."),
+        ("bad:one_total", "three float32 scalars; for B states it returned float32 ..$"),
         ("bad:known_batch", "loss 'bad:known_batch' failed: .*None"),
         ("bad:branches", "loss 'bad:branches' failed: .*symbolic `tf.Tensor` as a Python `bool`"),
     ],
@@ -182,6 +183,7 @@ def test_what_is_wrong_with_a_loss_is_said_in_one_line(folder, name, words):
         "def raises(*arguments):\n    raise KeyError('no such thing')\n"
         "def short(batch, config):\n    return batch.values[0], batch.values[0]\n"
         "def not_summed(batch, config):\n    return batch.values, batch.values, batch.values\n"
+        "def one_total(batch, config):\n    return batch.values[0]\n"
         "def known_batch(batch, config):\n"
         "    return [sum(batch.values[i] for i in range(batch.values.shape[0]))] * 3\n"
         "def branches(batch, config):\n"

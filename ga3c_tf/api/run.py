@@ -73,8 +73,9 @@ class Run:
         text = f"<Run {self.path}: {self.config.env_id}, {self.config.system}"
         if not self.summary:
             return f"{text}>"
-        score = self.summary["rolling_score"]
-        return f"{text}, {self.summary['agent_steps']:,} agent steps, rolling score {score:.1f}>"
+        score = self.summary["rolling_score"]  # None in a summary that was read from JSON
+        rolling = "-" if score is None else f"{score:.1f}"
+        return f"{text}, {self.summary['agent_steps']:,} agent steps, rolling score {rolling}>"
 
     def agent(self, checkpoint: str | int = "best", **options: Any) -> Agent:
         """Load the agent of a checkpoint.
@@ -136,22 +137,25 @@ def train(
 ) -> Run:
     """Train an agent until its budget is reached, and return the run.
 
-    Without a budget (`steps`, `minutes` or `episodes`) or a `target_score`, training continues until Ctrl-C.
+    Without a budget (`steps`, `minutes`, `episodes`, or the preset's) or a `target_score`, training continues
+    until Ctrl-C.
     Ctrl-C ends any training with a checkpoint; `run.summary['ended']` is 'interrupted' then. SIGTERM and
     SIGHUP end the program after it.
 
     Args:
         env: Gymnasium id such as 'CartPole-v1' or 'ALE/Pong-v5', an environment, of which each agent gets a
-            copy as it was made, or a function that makes one.
-        preset: name of the preset to start from; `settings` override its values.
+            copy as it was made, or a function with a keyword argument `render_mode` that makes one.
+        preset: name of the preset to start from, such as 'tuned' (Atari), 'tuned-small' or 'tuned-vector';
+            `settings` override its values.
         progress: whether to print a line at the start and every few seconds.
         callbacks: one or several objects of `ga3c_tf.callbacks` or your own, called during the training; None
             is none.
         settings: any setting of `ga3c-tf train`, by its name in `Config`, such as `minutes=2`, `seed=1` or
             `num_agents=8`. None is the same as leaving a setting out. Without `seed`, a random seed is drawn.
-            `network` may be a `keras.Model`, whose weights are the initial ones, or a function, as `loss`.
-            Remote agents need the command line, because they need its
-            option `--ray`.
+            `network` may be a `keras.Model`, whose weights are the initial ones, or a function (state_shape,
+            state_dtype, num_actions) that returns one; `loss` may be a function (batch, config) that returns
+            (policy loss, value loss, entropy). Rewards are clipped to [-1, 1] unless `clip_rewards=False`.
+            Remote agents need the command line, because they need its option `--ray`.
 
     Returns:
         The run, with its folder, settings and summary.

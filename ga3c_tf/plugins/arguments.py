@@ -15,8 +15,8 @@ SETTING_OF = {"env": "env_id", "network": "network", "loss": "loss"}
 
 WANTED = {
     "env": (
-        "the id of an environment, a gymnasium.Env, or a function that makes one, such as lambda: "
-        "gymnasium.make('CartPole-v1')"
+        "the id of an environment, a gymnasium.Env, or a function that makes one, such as "
+        "lambda render_mode=None: gymnasium.make('CartPole-v1', render_mode=render_mode)"
     ),
     "network": "the name of a network, a keras.Model, or a function (state_shape, state_dtype, num_actions) "
     "that returns one",

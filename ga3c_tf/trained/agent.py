@@ -122,7 +122,7 @@ class Agent:
             states: batch of states, [B, *state_shape], of the dtype that the environment returns.
 
         Returns:
-            Policy [B, actions] and values [B], both float32.
+            Policy [B, A] and values [B], both float32. With Q-learning, the greedy policy and the highest Q.
         """
         model = self._trained.model
         carry = np.tile(model.initial_carry, (len(states), 1))

@@ -172,7 +172,8 @@ def _probed(name: str, function: Callable[[Batch], Any], num_actions: int) -> Lo
     returned: list[Any] = []
 
     def call(*tensors: tf.Tensor) -> None:
-        returned.extend(function(Batch(**dict(zip(inputs, tensors, strict=True)))))
+        result = function(Batch(**dict(zip(inputs, tensors, strict=True))))
+        returned.extend([result] if tf.is_tensor(result) else result)  # a tensor cannot be iterated here
 
     with users_errors(f"loss {name!r} failed"):
         probe = trace(call, list(inputs.values()))
