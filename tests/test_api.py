@@ -30,6 +30,7 @@ from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.tensorflow import keras
 from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
+from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.ga3c.agents import AgentProcesses
 from ga3c_tf.systems.ga3c.system import GA3C
 
@@ -660,3 +661,20 @@ def test_a_second_ctrl_c_kills_the_agents_of_a_training(tmp_path, monkeypatch):
         process.join()
     assert processes and {process.exitcode for process in processes} == {-signal.SIGKILL}
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_run_that_begins_in_the_second_of_another_has_a_folder_of_its_own(tmp_path, monkeypatch):
+    """The name of a default folder is planned before the folder is made, seconds later."""
+    monkeypatch.chdir(tmp_path)
+    plan = RunFolder.plan
+
+    def plan_beside_another(config):
+        run = plan(config)
+        run.path.mkdir(parents=True)  # as another program makes it meanwhile
+        return run
+
+    monkeypatch.setattr(RunFolder, "plan", plan_beside_another)
+    run = ga3c_tf.train("CartPole-v1", system="serial", steps=300, progress=False, device="cpu")
+    assert run.path.name.endswith("-2") and checkpoint_folders(run.path)
+    assert (run.path / "metrics.csv").is_file()
+    assert not list(run.path.with_name(run.path.name.removesuffix("-2")).iterdir())

@@ -56,8 +56,10 @@ class RunFolder:
             else Path("runs") / _default_name(config.env_id)
         )
         try:
-            taken = path.exists() and (
-                not path.is_dir() or not _is_free({file.name for file in path.iterdir()})
+            taken = (
+                config.run_dir is not None  # a default folder gets a number instead
+                and path.exists()
+                and (not path.is_dir() or not _is_free({file.name for file in path.iterdir()}))
             )
         except OSError as error:
             raise UserError(f"cannot use {path} as a run folder: {error.strerror}") from None

@@ -10,6 +10,7 @@ from pathlib import Path
 from ga3c_tf.errors import Diverged
 from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
 from ga3c_tf.runs.checkpoints import Checkpoints
+from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import System
 
@@ -25,14 +26,14 @@ class Saver:
     """Saves and restores the model, the counters and the replay memory of one training.
 
     Args:
-        folder: run folder.
+        run: run folder; its path is read late, since it may get a number when it is created.
         session: what is saved.
         system: system that trains; it is paused and checked before each checkpoint.
         written: called with the folder of each checkpoint.
     """
 
-    def __init__(self, folder: Path, session: Session, system: System, written: Callable[[Path], None]):
-        self._folder = folder
+    def __init__(self, run: RunFolder, session: Session, system: System, written: Callable[[Path], None]):
+        self._run = run
         self._session = session
         self._system = system
         self._written = written
@@ -47,7 +48,7 @@ class Saver:
         session.restore(counters)
         if session.replay:
             steps = session.steps_before
-            session.replay.resume(checkpoint_folders(self._folder)[steps], steps, session.warn)
+            session.replay.resume(checkpoint_folders(self._run.path)[steps], steps, session.warn)
         return counters["time_s"]
 
     def begin(self) -> None:
@@ -123,4 +124,4 @@ class Saver:
     @functools.cached_property
     def _checkpoints(self) -> Checkpoints:
         # Made late: a model may get its objects only when it is loaded.
-        return Checkpoints(self._folder, self._session.model.checkpoint_objects(), self._session.warn)
+        return Checkpoints(self._run.path, self._session.model.checkpoint_objects(), self._session.warn)

@@ -58,13 +58,18 @@ class Training:
         callbacks: Sequence[Callback] = (),
     ):
         self.config = config
-        self.path = run.path
+        self._run = run
         self._callbacks = Callbacks(callbacks)
         self.session = Session(config, spec, device, warn)
         self.system = system(self.session)
         self.session.on_episode = self._callbacks.episode_ended
         self._health = HealthMonitor(self.session, self.system)
-        self._saver = Saver(run.path, self.session, self.system, self._callbacks.checkpoint_written)
+        self._saver = Saver(run, self.session, self.system, self._callbacks.checkpoint_written)
+
+    @property
+    def path(self) -> Path:
+        """Run folder. A default one may get a number when it is created, after this object."""
+        return self._run.path
 
     def resume(self) -> float:
         """Restore the newest undamaged checkpoint; to be called before `run`.
