@@ -26,7 +26,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 from ga3c_tf.reproduce.pages import TEMPLATES, lines_of, overview
 from ga3c_tf.reproduce.pages.findings import chapters, papers_claims
 from ga3c_tf.reproduce.pages.report import said, stale_pages, write_pages
-from ga3c_tf.reproduce.pages.sentences import cells, sentence
+from ga3c_tf.reproduce.pages.sentences import Number, cells, sentence
 from ga3c_tf.reproduce.results import pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 
@@ -199,6 +199,15 @@ def test_the_page_is_that_of_a_folder_of_the_users_own_where_runs_were_added(tmp
 
 def words(page):
     return len(re.sub(r"[|]|---", "", page.read_text()).split())
+
+
+def test_numbers_in_the_words_of_figures_can_be_written():
+    """Only a claim that is decided has its words written, which may be after hours."""
+    text = (ROOT / "reproduce" / "figures" / "figures.toml").read_text()
+    formats = re.findall(r"\{effect(?::([^}]*))?\}", text)
+    assert len(formats) > 20
+    for form in formats:
+        assert format(Number(1.5), form)
 
 
 def test_the_published_pages_are_short():
