@@ -100,7 +100,7 @@ def publish(
 
     With --format huggingface, RUN may also be published weights, whose scores and card are kept.
     """
-    from ga3c_tf.trained.export import check_packages
+    from ga3c_tf.trained.exporting.export import check_packages
     from ga3c_tf.trained.opening import open_agent
     from ga3c_tf.trained.pretrained import agent_folder
     from ga3c_tf.trained.weights import check_free, file_of
@@ -168,7 +168,13 @@ def export(
     """Export the network of the trained agent of RUN for use without this package, with a JSON file of
     metadata.
     """
-    from ga3c_tf.trained.export import check_export, default_file, export_agent, form_of, metadata_of
+    from ga3c_tf.trained.exporting.export import (
+        check_export,
+        default_file,
+        export_agent,
+        form_of,
+        metadata_of,
+    )
     from ga3c_tf.trained.opening import open_agent
 
     if form is None:

@@ -224,7 +224,7 @@ class Agent:
             UserError: the file exists, has the wrong suffix or cannot be written, a package is missing, or
                 the network cannot be converted.
         """
-        from ga3c_tf.trained.export import export_agent, form_of
+        from ga3c_tf.trained.exporting.export import export_agent, form_of
 
         return export_agent(self._trained, Path(file), form or form_of(Path(file)))
 

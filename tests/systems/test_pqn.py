@@ -13,7 +13,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.model.tensorflow import keras
 from ga3c_tf.runner import new_training
 from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_columns
-from ga3c_tf.trained.export import SUFFIXES
+from ga3c_tf.trained.exporting.export import SUFFIXES
 
 CELLS = 5
 GAMMA = 0.9

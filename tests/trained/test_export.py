@@ -27,10 +27,10 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.layer_norm import LayerNorm
 from ga3c_tf.model.tensorflow import keras, tf
-from ga3c_tf.trained import export, metadata
-from ga3c_tf.trained.export import SUFFIXES, check_export, metadata_of
-from ga3c_tf.trained.metadata import describe_agent, published_score
-from ga3c_tf.trained.network_files import write_network
+from ga3c_tf.trained.exporting import export, metadata
+from ga3c_tf.trained.exporting.export import SUFFIXES, check_export, metadata_of
+from ga3c_tf.trained.exporting.metadata import describe_agent, published_score
+from ga3c_tf.trained.exporting.network_files import write_network
 from ga3c_tf.trained.policies import TrainedAgent
 from ga3c_tf.trained.pretrained import PUBLISHED
 
@@ -264,7 +264,7 @@ def test_nothing_is_left_of_a_network_that_is_not_converted_to_the_end(
         assert file.exists()
         raise error
 
-    monkeypatch.setattr("ga3c_tf.trained.network_files._finish_onnx", failing)
+    monkeypatch.setattr("ga3c_tf.trained.exporting.network_files._finish_onnx", failing)
     with pytest.raises(raised, match=words):
         agents["minatar_breakout"].export(tmp_path / "agent.onnx")
     assert list(tmp_path.iterdir()) == []

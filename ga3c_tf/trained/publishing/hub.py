@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ga3c_tf.config import Config
 from ga3c_tf.files import json_text, write_aside
-from ga3c_tf.trained.metadata import describe_agent
+from ga3c_tf.trained.exporting.metadata import describe_agent
 from ga3c_tf.trained.policies import TrainedAgent
 from ga3c_tf.trained.publishing.markdown import lines_of
 

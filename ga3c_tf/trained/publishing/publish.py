@@ -17,7 +17,7 @@ from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.curve import Columns, curve_of, read_curve, write_curve
 from ga3c_tf.runs.folder import as_published, check_no_links, read_config
 from ga3c_tf.trained.evaluation import evaluate, summary
-from ga3c_tf.trained.metadata import published_score
+from ga3c_tf.trained.exporting.metadata import published_score
 from ga3c_tf.trained.playback import record
 from ga3c_tf.trained.policies import RandomAgent, TrainedAgent
 from ga3c_tf.trained.publishing import hub

@@ -111,8 +111,8 @@ def export_agent(
     """
     check_export(file, form)
 
-    from ga3c_tf.trained.metadata import describe_agent
-    from ga3c_tf.trained.network_files import write_network
+    from ga3c_tf.trained.exporting.metadata import describe_agent
+    from ga3c_tf.trained.exporting.network_files import write_network
 
     metadata = {"format": form, **describe_agent(agent, score)}
     try:
