@@ -102,6 +102,8 @@ class Evaluate(Callback):
             return summary(agent, evaluate(agent, self._episodes, self._seed), False, self._seed)
         except _Ending:
             return None
+        except _TrainingFailed as failed:
+            raise failed.error from None
         except (RuntimeError, UserError) as error:  # an environment failed or hung
             [why, *_] = str(error).split("\n")
             training.session.tell("not evaluated", f"{why}; the training goes on")
@@ -110,7 +112,10 @@ class Evaluate(Callback):
     def _check(self) -> None:
         if self.training.session.stopping:
             raise _Ending
-        self.training.system.keep_up()
+        try:
+            self.training.system.keep_up()
+        except Exception as error:
+            raise _TrainingFailed(error) from error
 
     def _save(self, score: dict[str, Any]) -> None:
         training = self.training
@@ -221,6 +226,14 @@ class OptunaPruning(Callback):
 
 class _Ending(Exception):
     """The training was asked to end during an evaluation."""
+
+
+class _TrainingFailed(Exception):
+    """A worker of the training failed during an evaluation, which is no fault of the evaluation."""
+
+    def __init__(self, error: Exception):
+        super().__init__(str(error))
+        self.error = error
 
 
 def _never(callback: Callback, metric: str) -> str:

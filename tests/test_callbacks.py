@@ -18,6 +18,7 @@ from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
 from ga3c_tf.runs.csv_rows import METRIC_COLUMNS, metric_columns, read_columns, read_rows
 from ga3c_tf.runs.log import RunLog
 from ga3c_tf.systems.callbacks import Callbacks
+from ga3c_tf.systems.serial import SerialGA3C
 
 SMALL = {
     "preset": "smoke",
@@ -207,6 +208,16 @@ def test_a_training_goes_on_if_an_evaluation_fails(tmp_path, monkeypatch, text, 
     assert run.summary["ended"] == "callback" and evaluate.best == -math.inf
     events = (run.path / "events.csv").read_text()
     assert f"not evaluated,{told}; the training goes on" in events
+
+
+def test_a_worker_that_fails_during_an_evaluation_ends_the_training(tmp_path, monkeypatch):
+    def fail(_):
+        raise RuntimeError("agent process 1 ended by itself")
+
+    monkeypatch.setattr(SerialGA3C, "keep_up", fail)
+    with pytest.raises(RuntimeError, match="agent process 1 ended by itself"):
+        train(tmp_path / "run", [Evaluate(every=500, episodes=2), StopAt(1000)], system="serial")
+    assert "not evaluated" not in (tmp_path / "run" / "events.csv").read_text()
 
 
 def test_a_callback_sees_what_one_behind_it_in_the_list_logs(tmp_path):
