@@ -83,9 +83,10 @@ def _claim(
     else:
         effect = welch(users, papers)
     guards = [
-        Guard(RUNS_MISSING, not all(run.ended for run in runs)),
+        # A run that diverged has ended, and may have no value.
+        Guard(RUNS_MISSING, not all(run.ended for run in runs) or len(papers) + len(users) < len(runs)),
         Guard(SEVERAL_MACHINES, timed and not seeds_have_one_machine(runs)),
-        Guard(SPEED_CHANGED, not any(alike)),
+        Guard(SPEED_CHANGED, bool(alike) and not any(alike)),
     ]
     return Claim(name, name, above(effect), guards)
 

@@ -37,6 +37,7 @@ from ga3c_tf.reproduce.pages.report import write_pages
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.folder import METHODS, ResultsFolder
 from ga3c_tf.reproduce.runs.run import RecordedRun
+from ga3c_tf.runs import outcomes
 
 
 def page(folder, figure):
@@ -118,6 +119,24 @@ def test_another_algorithm_stands_beside_the_papers_without_a3c(folder, svg_only
     assert "--games minatar_breakout --algorithm pqn`" in of_pqn
     assert sum(f"| {HOLDS} |" in line for line in of_pqn.splitlines() if "| minatar-" in line) == 2
     assert "(../figures/pqn/environments-quick-comparison.svg)" in of_pqn
+
+
+def test_a_method_of_which_seeds_diverged_is_not_compared_by_the_others(folder):
+    """Such a seed has no speed, which is no score of the random policy."""
+    huber = {"loss": "mine:huber"}
+    for seed in range(1, 6):
+        for spec in FIGURES["wall-clock"].specs("quick", "cartpole", seed):
+            invent(folder.runs, spec, scores=(0.0, 480.0 + seed))
+            if seed < 4:
+                invent(folder.runs, spec.changed(huber), scores=(480.0, 490.0 + seed))
+            else:
+                failed(folder, spec.changed(huber), "train: the training diverged", outcomes.DIVERGED)
+    folder.add_method(huber, print)
+    made(folder, "wall-clock", ["cartpole"], seeds=5)
+    paper, own = (folder.results(FIGURES["wall-clock"], "quick", changes=changes) for changes in ({}, huber))
+    lines = comparison.section(FIGURES["wall-clock"], paper, own)
+    rows = [line for line in lines if line.startswith("| cartpole-ga3c")]
+    assert rows and all(f"| undecided: {RUNS_MISSING} |" in row for row in rows), rows
 
 
 def test_methods_are_not_compared_over_equal_time_on_several_machines(folder):
