@@ -151,7 +151,7 @@ def write_folder(folder: Path, files: Files) -> None:
         OSError: it cannot be written, or exists with content.
         UserError: a name is that of a file outside of the folder.
     """
-    aside = folder.absolute().with_name(f"{folder.name}.new")
+    aside = folder.absolute().with_name(f".{folder.name}.unpacked")  # no name that a user would take
     shutil.rmtree(aside, ignore_errors=True)
     for name, content in files.items():
         file = Path(os.path.normpath(aside / name))

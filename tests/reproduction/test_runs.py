@@ -357,6 +357,13 @@ def test_unpacking_writes_known_names_only(runs, tmp_path):
     assert not (tmp_path / "outside").exists() and not (tmp_path / "unpacked" / "checkpoints").exists()
 
 
+def test_unpacking_leaves_the_folders_beside_alone(runs, tmp_path):
+    pack(runs)
+    (tmp_path / "unpacked.new").mkdir()
+    unpack(runs, POLE.id, tmp_path / "unpacked")
+    assert {file.name for file in tmp_path.iterdir()} >= {"unpacked", "unpacked.new"}
+
+
 def test_pandas_reads_the_records_as_the_documents_say(monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.chdir(ROOT)
