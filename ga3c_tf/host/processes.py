@@ -118,7 +118,7 @@ def offspring_ends_with_program() -> Iterator[None]:
     try:
         yield
     finally:
-        del os.environ[STARTED_BY]
+        os.environ.pop(STARTED_BY, None)  # another thread may have ended its block before
         os.environ.update(before)
 
 
